@@ -1,0 +1,51 @@
+# Every target sets up what it needs; nothing has to be run before another.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+TORCH  ?= torch==2.13.0
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: help install demo test test-slow check format bench docs clean
+
+help:              ## this list
+	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+install: $(READY)  ## make .venv with the hitin command and the tools of the tests
+
+# torch first and pinned: a looser spelling may bring gigabytes of CUDA packages to a machine without a GPU.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hitin needs Python 3.11 or newer; say: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --upgrade 'pip>=25.1'
+	$(PIP) install --quiet --constraint constraints.txt '$(TORCH)'
+	$(PIP) install --quiet --constraint constraints.txt --editable . --group dev
+	touch $@
+
+demo: $(READY)     ## run the main job on the embedded data
+	$(BIN)/hitin check examples/tickets/taxonomy.tsv examples/tickets/train.jsonl examples/tickets/test.csv
+
+check: $(READY)    ## lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: check        ## lint, types and tests
+	$(BIN)/pytest -n auto -m 'not slow'
+
+test-slow: $(READY) ## the long harnesses at full size
+	$(BIN)/pytest -m slow
+
+format: $(READY)   ## rewrite the code the way `make check` wants it
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)    ## measure, and print the tables of benchmarks/results
+	$(BIN)/python benchmarks/reading.py
+
+docs: $(READY)     ## build the documents into site/
+	$(PIP) install --quiet --constraint constraints.txt --group docs
+	$(BIN)/sphinx-build --quiet --fail-on-warning docs site
+
+clean:             ## remove what the other targets made
+	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,3 @@
+from hitin.cli import main
+
+main()

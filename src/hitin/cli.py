@@ -1,0 +1,194 @@
+"""The `hitin` command: thin verbs over the library. Heavy imports stand inside the commands."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hitin import __version__
+from hitin.errors import HitinError, InputError
+
+if TYPE_CHECKING:
+    from hitin.doctor.check_up import Progress
+
+CANNOT_BE_READ = 2
+INTERRUPTED = 130
+
+
+class _Group(TyperGroup):
+    """Shows a user's mistake as one short message, never as a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except HitinError as error:
+            show_error(error)
+            raise typer.Exit(CANNOT_BE_READ) from error
+        except KeyboardInterrupt:
+            typer.echo("stopped", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:  # the reader of our output has gone, as in `hitin ... | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+
+
+app = typer.Typer(
+    cls=_Group,
+    name="hitin",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Hierarchical text classification on your own taxonomy.",
+)
+
+
+def main() -> None:
+    app()
+
+
+def show_error(error: HitinError) -> None:
+    """One screen on standard error: the place, what is wrong, the remedy."""
+    typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    typer.echo(str(error), err=True)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hitin {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    pass
+
+
+class TaxonomyFormat(StrEnum):
+    auto = "auto"
+    hiagm = "hiagm"
+    edges = "edges"
+    json = "json"
+    paths = "paths"
+
+
+class HomonymPolicy(StrEnum):
+    merge = "merge"
+    separate = "separate"
+
+
+@app.command()
+def check(
+    taxonomy: Annotated[str, typer.Argument(help="The file of labels: TSV, CSV, JSON, or a path a line.")],
+    documents: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files of documents, training first: JSONL, CSV, TSV or Parquet, also .gz .xz .zst."),
+    ] = None,
+    format: Annotated[
+        TaxonomyFormat, typer.Option(help="The taxonomy's format, where it is not recognised.")
+    ] = TaxonomyFormat.auto,
+    separator: Annotated[
+        str | None, typer.Option(help=r"What stands between the names of a path; \t is a tab.")
+    ] = None,
+    root: Annotated[str, typer.Option(help="The name of the artificial root, which is no label.")] = "Root",
+    homonyms: Annotated[
+        HomonymPolicy,
+        typer.Option(help="The same name under two parents, in paths and nested JSON: one label, or two."),
+    ] = HomonymPolicy.merge,
+    text_key: Annotated[
+        str | None, typer.Option(help="The key or column of the text, if not text, token or doc_token.")
+    ] = None,
+    label_key: Annotated[
+        str | None, typer.Option(help="The key or column of the labels, if not label, labels or doc_label.")
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="The encoding of the files, if not UTF-8.")] = None,
+    rare: Annotated[int, typer.Option(min=1, help="Labels with fewer training documents are called rare.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Examine a taxonomy and its documents before training.
+
+    Counts by level, labels a document, unknown labels with the nearest spelling, missing ancestors, leaks
+    between splits, duplicates, rare labels, lengths, encoding trouble; each with the file and line.
+
+    Exit code: 0 fit to train on, 1 training would be wrong, 2 something cannot be read.
+
+    Examples:
+
+        hitin check taxonomy.tsv
+        hitin check taxonomy.tsv train.jsonl val.jsonl test.jsonl
+        hitin check categories.txt articles.csv --text-key body --label-key category
+        hitin check taxonomy.json train.parquet --json > report.json
+    """
+    from hitin import doctor
+
+    try:
+        with _progress() as progress:
+            found = doctor.check(
+                taxonomy,
+                documents or (),
+                format=format.value,
+                separator=separator.replace("\\t", "\t") if separator else None,
+                root=root,
+                homonyms=homonyms.value,
+                encoding=encoding,
+                text_key=text_key,
+                label_key=label_key,
+                rare=rare,
+                progress=progress,
+            )
+    except InputError as error:
+        if as_json:
+            typer.echo(json.dumps(_error_report(error), indent=2))
+        raise
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+    else:
+        from rich.console import Console
+
+        from hitin.doctor.view import show
+
+        show(found, Console(highlight=False, soft_wrap=False))
+    raise typer.Exit(found.exit_code)
+
+
+def _error_report(error: InputError) -> dict[str, object]:
+    from hitin.doctor.check_up import problem_to_json
+    from hitin.doctor.problems import Problems
+
+    problems = Problems()
+    problems.add_error(error)
+    return {
+        "exit_code": CANNOT_BE_READ,
+        "taxonomy": None,
+        "splits": [],
+        "problems": [problem_to_json(problem) for problem in problems],
+    }
+
+
+@contextmanager
+def _progress() -> "Iterator[Progress | None]":
+    """A bar with the time left on standard error, when a person watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def advance(name: str, done: int, size: int) -> None:
+            if name not in tasks:
+                tasks[name] = bars.add_task(name, total=size or None)
+            bars.update(tasks[name], completed=done)
+
+        yield advance

@@ -1,0 +1,155 @@
+"""What can be wrong with a taxonomy and its documents: each kind counted, its first ten places kept."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from hitin.errors import InputError
+
+FIRST = 10
+
+
+class Severity(IntEnum):
+    """How bad it is; the value of the worst becomes the exit code, a warning's being 0."""
+
+    WARNING = 0
+    WRONG = 1
+    """Training would go wrong."""
+    UNREADABLE = 2
+    """The input cannot be read as it stands."""
+
+
+class Example(NamedTuple):
+    """One place where a problem shows."""
+
+    place: str
+    detail: str
+
+
+class Kind(NamedTuple):
+    severity: Severity
+    title: str
+    remedy: str
+
+
+KINDS: dict[str, Kind] = {
+    "unknown-label": Kind(
+        Severity.WRONG,
+        "labels that the taxonomy does not have",
+        "Correct the spelling, or add them to the taxonomy.",
+    ),
+    "empty-split": Kind(Severity.WRONG, "files without a document", "Give a file with documents."),
+    "leak": Kind(
+        Severity.WRONG,
+        "texts that stand in an earlier file too",
+        "Scores on them say nothing: keep each text in one split.",
+    ),
+    "unlabelled": Kind(
+        Severity.WARNING, "documents with an empty list of labels", "Every label counts as wrong for them."
+    ),
+    "empty-text": Kind(Severity.WARNING, "documents with an empty text", "Remove them, or find their text."),
+    "duplicate-text": Kind(
+        Severity.WARNING,
+        "documents whose text came before in the same file",
+        "Keep one of each, with all its labels.",
+    ),
+    "missing-ancestors": Kind(
+        Severity.WARNING,
+        "documents that name a label without all its ancestors",
+        "They are completed when read.",
+    ),
+    "encoding": Kind(
+        Severity.WARNING,
+        "texts with signs of a wrong encoding",
+        "The file was once read in another encoding than it was written in: export it again as UTF-8.",
+    ),
+    "label-without-documents": Kind(
+        Severity.WARNING,
+        "labels that no training document has",
+        "They cannot be learnt: add documents or drop them.",
+    ),
+    "label-only-in-other-splits": Kind(
+        Severity.WARNING,
+        "labels of other files that no training document has",
+        "They can only be missed: move some of their documents to training.",
+    ),
+    "rare-label": Kind(
+        Severity.WARNING,
+        "labels with few training documents",
+        "Expect low scores there, or merge them upwards.",
+    ),
+    "look-alike-labels": Kind(
+        Severity.WARNING,
+        "labels that differ only in case, blanks or punctuation",
+        "Are they meant to be one?",
+    ),
+    "homonym": Kind(
+        Severity.WARNING,
+        "names that stand under several parents",
+        "See the taxonomy's table for what was done; --homonyms changes it.",
+    ),
+    "duplicate-edge": Kind(Severity.WARNING, "edges that are given twice", "Each counts once; nothing to do."),
+    "flat-taxonomy": Kind(
+        Severity.WARNING,
+        "taxonomy without any parent",
+        "If labels were meant to stand under others: is the separator right (tabs, not blanks)?",
+    ),
+}
+
+_RECORD_TITLES = {
+    "broken-json": "lines of broken JSON",
+    "no-text": "documents without a text",
+    "no-label": "documents without a label",
+    "bad-label": "documents whose label is neither text nor list",
+    "ragged-row": "rows with more or fewer columns than the header",
+    "not-utf-8": "lines that are not UTF-8",
+}
+
+
+@dataclass
+class Problem:
+    """All occurrences of one kind of problem."""
+
+    kind: str
+    severity: Severity
+    title: str
+    remedy: str
+    count: int = 0
+    examples: list[Example] = field(default_factory=list)
+
+
+class Problems:
+    """Problems by kind, in the order they were met."""
+
+    def __init__(self) -> None:
+        self._by_kind: dict[str, Problem] = {}
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(sorted(self._by_kind.values(), key=lambda problem: -problem.severity))
+
+    def add(self, kind: str, place: str, detail: str = "", *, count: int = 1) -> None:
+        problem = self._by_kind.setdefault(kind, Problem(kind, *KINDS[kind]))
+        self._note(problem, place, detail, count)
+
+    def add_error(self, error: InputError) -> None:
+        """A record or file that could not be read."""
+        title = _RECORD_TITLES.get(error.kind, "files that cannot be read")
+        remedy = error.remedy or "Correct the file."
+        problem = self._by_kind.setdefault(error.kind, Problem(error.kind, Severity.UNREADABLE, title, remedy))
+        self._note(problem, error.place, error.message, 1)
+
+    def wants_more(self, kind: str) -> bool:
+        """Whether another example of this kind would be kept."""
+        problem = self._by_kind.get(kind)
+        return problem is None or len(problem.examples) < FIRST
+
+    @property
+    def worst(self) -> Severity:
+        return max((problem.severity for problem in self._by_kind.values()), default=Severity.WARNING)
+
+    @staticmethod
+    def _note(problem: Problem, place: str, detail: str, count: int) -> None:
+        problem.count += count
+        if len(problem.examples) < FIRST:
+            problem.examples.append(Example(place, detail))

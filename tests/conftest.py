@@ -1,0 +1,45 @@
+"""Helpers of all tests: files in a temporary folder, the command through its runner, the shared data."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hitin.cli import app
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SHARED = REPOSITORY.parent / "shared"
+
+Write = Callable[..., Path]
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write text (as UTF-8) or bytes to a file and answer its path."""
+
+    def write_file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write_file
+
+
+@pytest.fixture
+def run() -> Run:
+    """Run the `hitin` command; the result has `exit_code`, `stdout` and `stderr`."""
+
+    def run_command(*arguments: object) -> Result:
+        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    return run_command
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of real data beside the checkout, which a user's machine does not have."""
+    if not (SHARED / "data").is_dir():
+        pytest.skip("the shared data is not on this machine")
+    return SHARED / "data"

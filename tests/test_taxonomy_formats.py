@@ -1,0 +1,223 @@
+"""Taxonomy files: every format read, written, recognised; and errors that name file, line and remedy."""
+
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hitin import InputError, InputWarning, Taxonomy
+from hitin.taxonomy_formats import read_taxonomy
+from tests.conftest import Write
+from tests.strategies import NAMES, PLAIN_NAMES, taxonomies
+
+HEALTH = Taxonomy.from_paths([["Health", "Injury"], ["Health", "Diet"], ["Sport", "Football"]])
+
+FILES = {
+    "hiagm.tsv": "Root\tHealth\tSport\nHealth\tInjury\tDiet\nSport\tFootball\n",
+    "any_order.tsv": "Sport\tFootball\nHealth\tInjury\tDiet\nRoot\tHealth\tSport\n",
+    "crlf.tsv": "Root\tHealth\tSport\r\nHealth\tInjury\tDiet\r\nSport\tFootball\r\n",
+    "trailing_tabs.tsv": "Root\tHealth\tSport\t\nHealth\tInjury\tDiet\t\t\nSport\tFootball\t\n\n",
+    "blanks.tsv": "Root\t Health\tSport \n Health \tInjury\tDiet\nSport\t Football\n",
+    "edges.tsv": "Root\tHealth\nRoot\tSport\nHealth\tInjury\nHealth\tDiet\nSport\tFootball\n",
+    "no_root.tsv": "Health\tInjury\nHealth\tDiet\nSport\tFootball",
+    "header.tsv": "parent\tchild\nHealth\tInjury\nHealth\tDiet\nSport\tFootball\n",
+    "edges.csv": "Health,Injury\nHealth,Diet\nSport,Football\n",
+    "header.csv": "parent,child\n,Health\n,Sport\nHealth,Injury\nHealth,Diet\nSport,Football\n",
+    "more_columns.csv": 'id,Child,Parent\n1,Injury,Health\n2,"Diet",Health\n3,Football,Sport\n',
+    "semicolons.csv": "parent;child\nHealth;Injury\nHealth;Diet\nSport;Football\n",
+    "nested.json": '{"Health": {"Injury": {}, "Diet": {}}, "Sport": {"Football": null}}',
+    "lists.json": '{"Health": ["Injury", "Diet"], "Sport": ["Football"]}',
+    "twice.json": '{"Health": {"Injury": {}}, "Sport": ["Football"], "Health": {"Diet": {}}}',
+    "named.json": '[{"name": "Health", "children": [{"name": "Injury"}, {"name": "Diet"}]},'
+    ' {"label": "Sport", "children": ["Football"]}]',
+    "paths.txt": "Health > Injury\nHealth > Diet\nSport > Football\n",
+    "inner_too.txt": "# version 3\nHealth\nHealth > Injury\nHealth > Diet\nSport\nSport > Football\n",
+    "dashes.txt": "Health--Injury\nHealth--Diet\nSport--Football\n",
+    "rooted.txt": "Root > Health > Injury\nRoot > Health > Diet\nRoot > Sport > Football\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_is_recognised_and_read_alike(name: str, write: Write) -> None:
+    assert Taxonomy.read(write(name, FILES[name])) == HEALTH
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_files_with_a_byte_order_mark_are_read_without_fuss(encoding: str, write: Write) -> None:
+    for name in ("hiagm.tsv", "header.csv", "nested.json", "paths.txt"):
+        assert Taxonomy.read(write(name, FILES[name].encode(encoding))) == HEALTH
+
+
+def test_an_encoding_can_be_named(write: Write) -> None:
+    path = write("latin.tsv", "Root\tGemüse\n".encode("latin-1"))
+    assert Taxonomy.read(path, encoding="latin-1").labels == ("Gemüse",)
+
+
+def test_a_separator_can_be_named(write: Write) -> None:
+    path = write("slashes.txt", "Health/Injury\nHealth/Diet\nSport/Football\n")
+    assert Taxonomy.read(path, separator="/") == HEALTH
+    tabs = write("tabs.txt", "Health\tInjury\nHealth\tDiet\nSport\tFootball\n")
+    assert Taxonomy.read(tabs, format="paths", separator="\t") == HEALTH
+
+
+def test_numbers_quotes_and_emoji_are_names_as_given(write: Write) -> None:
+    path = write("odd.tsv", 'Root\t1\t2.0\n1\t"quoted"\t👩‍⚕️ care\n')
+    assert Taxonomy.read(path).labels == ("1", "2.0", '"quoted"', "👩‍⚕️ care")
+    assert Taxonomy.read(write("numbers.json", '{"1": [2, 3]}')).labels == ("1", "2", "3")
+
+
+def test_a_line_with_one_name_declares_a_label(write: Write) -> None:
+    assert Taxonomy.read(write("lone.tsv", "Root\tA\nB\n")).labels == ("A", "B")
+    assert Taxonomy.read(write("flat.txt", "A\nB\n")).labels == ("A", "B")
+
+
+def test_a_duplicate_edge_is_a_warning_that_names_its_line(write: Write) -> None:
+    path = write("twice.tsv", "Root\tA\nA\tB\nA\tB\tC\n")
+    with pytest.warns(InputWarning, match=r"twice\.tsv:3: the edge A > B was given before"):
+        taxonomy = Taxonomy.read(path)
+    assert taxonomy.labels == ("A", "B", "C")
+
+
+def test_homonyms_are_merged_or_separate_and_counted(write: Write) -> None:
+    path = write("paths.txt", "Health > Injury\nSport > Injury\nInjury\nSport > Football\n")
+    merged = read_taxonomy(path)
+    assert (merged.homonym_policy, merged.homonyms) == ("merge", ["Injury"])
+    assert merged.taxonomy.labels == ("Health", "Sport", "Football", "Injury")
+    separate = read_taxonomy(path, homonyms="separate")
+    assert (separate.homonym_policy, separate.homonyms) == ("separate", ["Injury"])
+    assert "Sport > Injury" in separate.taxonomy
+    nested = write("nested.json", '{"Health": ["Injury"], "Sport": ["Injury"]}')
+    assert read_taxonomy(nested, homonyms="separate").taxonomy.labels[2:] == ("Health > Injury", "Sport > Injury")
+    assert read_taxonomy(write("edges.tsv", "A\tC\nB\tC\n")).homonym_policy is None
+
+
+BROKEN = {
+    "cycle": ("t.tsv", "A\tB\nB\tC\nC\tA\n", ["t.tsv:", "cycle", "A > B > C > A", "Remove one"]),
+    "path cycle": ("t.txt", "A > B\nB > A\n", ["t.txt:", "A > B > A", "--homonyms separate"]),
+    "root cycle": ("t.tsv", "Root\tPlant\nPlant\tRoot\n", ["Root > Plant > Root", "--root"]),
+    "self-loop": ("t.tsv", "Root\tA\nA\tB\nB\tB\n", ["t.tsv:3", "'B' is its own parent"]),
+    "path self-loop": ("t.txt", "A > C50\nA > C50 > C50\n", ["t.txt:2", "'C50' is its own parent"]),
+    "ragged row": ("t.csv", "A,B\nA,B,C\n", ["t.csv:2", "3 columns where 2", "double quotes"]),
+    "ragged row below a header": ("t.csv", "parent,child\nA\n", ["t.csv:2", "1 columns where 2"]),
+    "empty name in a path": ("t.txt", "A > B\nA > > C\n", ["t.txt:2", "empty", "--separator"]),
+    "broken JSON": ("t.json", '{"A": {}\n, "B" {}}', ["t.json:2", "JSON is broken", "column"]),
+    "documents in place of a taxonomy": (
+        "t.jsonl",
+        '{"text": "a", "label": "b"}\n{"text": "a", "label": "b"}\n',
+        ["t.jsonl:2", "Documents come after the taxonomy"],
+    ),
+    "a label that is no name": ("t.json", '{"A": [true]}', ["t.json", "text or a number, not True"]),
+    "only a root": ("t.tsv", "Root\n", ["t.tsv", "no label"]),
+    "blank lines": ("t.tsv", "\n\n", ["t.tsv", "no label"]),
+    "an empty file": ("t.tsv", "", ["t.tsv", "the file is empty"]),
+    "a quote left open": ("t.csv", 'A,B\nA,"C\n', ["t.csv:2"]),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_taxonomy_is_refused_with_file_line_and_remedy(case: str, write: Write) -> None:
+    name, content, words = BROKEN[case]
+    with pytest.raises(InputError) as caught:
+        Taxonomy.read(write(name, content))
+    message = str(caught.value)
+    assert [word for word in words if word not in message] == []
+
+
+def test_json_nested_beyond_any_sense_is_refused(write: Write) -> None:
+    with pytest.raises(InputError, match="parent TAB child"):
+        Taxonomy.read(write("deep.json", '{"a":' * 100_000 + "{}" + "}" * 100_000))
+
+
+def test_an_unknown_format_or_encoding_is_named(write: Write) -> None:
+    path = write("t.tsv", "Root\tA\n")
+    with pytest.raises(InputError, match="no taxonomy format 'skos'"):
+        Taxonomy.read(path, format="skos")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no encoding called 'utf-9'"):
+        Taxonomy.read(path, encoding="utf-9")
+
+
+WRITTEN = ["t.tsv", "t.taxonomy", "t.csv", "t.json", "t.tsv.gz", "t.csv.xz", "t.json.zst", "t.tsv.bz2"]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(taxonomy=taxonomies(PLAIN_NAMES))
+def test_reading_what_was_written_is_the_identity(name: str, taxonomy: Taxonomy, tmp_path: Path) -> None:
+    taxonomy.write(tmp_path / name)
+    assert Taxonomy.read(tmp_path / name) == taxonomy
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(taxonomy=taxonomies(PLAIN_NAMES))
+def test_two_columns_of_tabs_read_back_too(taxonomy: Taxonomy, tmp_path: Path) -> None:
+    taxonomy.write(tmp_path / "edges.tsv", format="edges")
+    assert Taxonomy.read(tmp_path / "edges.tsv") == taxonomy
+    assert Taxonomy.read(tmp_path / "edges.tsv", format="edges") == taxonomy
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(taxonomy=taxonomies(st.one_of(NAMES, st.just("Root"), st.just("a\tb\nc"), st.just('x"y,z'))))
+def test_json_holds_any_name_and_other_formats_refuse_what_they_cannot(taxonomy: Taxonomy, tmp_path: Path) -> None:
+    taxonomy.write(tmp_path / "t.json")
+    assert Taxonomy.read(tmp_path / "t.json") == taxonomy
+    for name in ("t.tsv", "t.csv"):
+        path = tmp_path / name
+        path.unlink(missing_ok=True)
+        try:
+            taxonomy.write(path)
+        except InputError as error:
+            assert "Write it as JSON" in str(error)
+            assert not path.exists()
+        else:
+            assert Taxonomy.read(path) == taxonomy
+
+
+def test_a_family_of_many_children_is_read_back(tmp_path: Path) -> None:
+    taxonomy = Taxonomy.from_edges([("Top", number) for number in range(25_000)])
+    taxonomy.write(tmp_path / "t.tsv")
+    assert Taxonomy.read(tmp_path / "t.tsv") == taxonomy
+
+
+def test_a_chain_of_100_000_labels_goes_through_every_format(tmp_path: Path) -> None:
+    taxonomy = Taxonomy.from_edges((number, number + 1) for number in range(100_000))
+    for name in ("t.tsv", "t.csv", "t.json"):
+        taxonomy.write(tmp_path / name)
+        assert Taxonomy.read(tmp_path / name) == taxonomy
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "t.tsv"
+    HEALTH.write(path)
+    with pytest.raises(InputError, match="cannot be written as 'paths'"):
+        HEALTH.write(path, format="paths")
+    with pytest.raises(InputError, match="cannot be written"):
+        HEALTH.write(path / "below" / "a" / "file.tsv")
+    assert Taxonomy.read(path) == HEALTH
+    assert [child.name for child in tmp_path.iterdir()] == ["t.tsv"]
+
+
+def test_what_is_written_is_what_other_programs_expect(tmp_path: Path) -> None:
+    HEALTH.write(tmp_path / "t.tsv")
+    assert (tmp_path / "t.tsv").read_text() == FILES["hiagm.tsv"]
+    HEALTH.write(tmp_path / "t.json.xz")
+    entries = json.loads(lzma.decompress((tmp_path / "t.json.xz").read_bytes()))["labels"]
+    assert entries[0] == {"label": "Health", "parents": []}
+    assert entries[-1] == {"label": "Football", "parents": ["Sport"]}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(content=st.one_of(st.binary(max_size=200), st.text("AB>,;\t\n\r\"{}[]:'-# 1\0é", max_size=80).map(str.encode)))
+@pytest.mark.filterwarnings("ignore::hitin.InputWarning")
+@pytest.mark.parametrize("name", ["t.tsv", "t.csv", "t.json", "t.txt", "t.tsv.gz"])
+def test_any_bytes_are_a_taxonomy_or_a_clear_error(name: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    try:
+        taxonomy = Taxonomy.read(path)
+    except InputError as error:
+        assert name in str(error)
+    else:
+        assert len(taxonomy) > 0
