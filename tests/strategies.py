@@ -31,4 +31,4 @@ def taxonomies(draw: st.DrawFn, names: st.SearchStrategy[str] = NAMES, *, tree: 
     count, edges = draw(edge_lists(tree=tree))
     labels = draw(st.lists(names, min_size=count, max_size=count, unique=True))
     named = [(labels[parent], labels[child]) for parent, child in edges]
-    return Taxonomy.from_edges(named, labels=draw(st.permutations(labels)))
+    return Taxonomy.from_edges(named, labels=draw(st.permutations(labels)), root=None)

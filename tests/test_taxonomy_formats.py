@@ -85,7 +85,7 @@ def test_homonyms_are_merged_or_separate_and_counted(write: Write) -> None:
     path = write("paths.txt", "Health > Injury\nSport > Injury\nInjury\nSport > Football\n")
     merged = read_taxonomy(path)
     assert (merged.homonym_policy, merged.homonyms) == ("merge", ["Injury"])
-    assert merged.taxonomy.labels == ("Health", "Sport", "Football", "Injury")
+    assert merged.taxonomy.labels == ("Health", "Sport", "Injury", "Football")
     separate = read_taxonomy(path, homonyms="separate")
     assert (separate.homonym_policy, separate.homonyms) == ("separate", ["Injury"])
     assert "Sport > Injury" in separate.taxonomy

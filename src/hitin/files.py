@@ -42,15 +42,18 @@ class Source:
         self.name = str(path)
         self.limit = limit
         self.line = 0
-        self._raw = _open(Path(path))
-        self.size = os.fstat(self._raw.fileno()).st_size
-        self.compression = _recognise(self._raw.peek(8), _MAGIC)
-        self._stream = self._decompressed()
-        self.head = self._guard(lambda: self._stream.peek(_HEAD)[:_HEAD])
-        if not self.head:
+        self._raw = self._stream = _open(Path(path))
+        try:
+            self.size = os.fstat(self._raw.fileno()).st_size
+            self.compression = _recognise(self._raw.peek(8), _MAGIC)
+            self._stream = self._decompressed()
+            self.head = self._guard(lambda: self._stream.peek(_HEAD)[:_HEAD])
+            if not self.head:
+                raise self.error("the file is empty", kind="empty-file", remedy="Give a file that has content.")
+            self.encoding = self._encoding(encoding)
+        except BaseException:
             self.close()
-            raise self.error("the file is empty", kind="empty-file", remedy="Give a file that has content.")
-        self.encoding = self._encoding(encoding)
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -104,9 +107,9 @@ class Source:
                 encoding = "utf-8"
 
     def _wide_lines(self) -> Iterator[str]:
-        text = io.TextIOWrapper(self._stream, encoding=self.encoding, newline="\n")
         try:
-            yield from self._limited(text)
+            with io.TextIOWrapper(self._stream, encoding=self.encoding, newline="\n") as text:
+                yield from self._limited(text)
         except UnicodeDecodeError as error:
             raise self.error(
                 f"the file is not valid {self.encoding} after line {self.line}: {error.reason}",

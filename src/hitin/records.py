@@ -104,32 +104,42 @@ def _broken(source: Source, error: Exception) -> InputError:
 def _table_rows(
     source: Source, columns: Columns, format: RecordFormat, on_error: OnError
 ) -> Iterator[tuple[int, Record]]:
-    """Rows of a CSV or TSV with a header, quoted the way spreadsheets and data frames write it."""
-    csv.field_size_limit(max(csv.field_size_limit(), LINE_LIMIT))
+    """Rows of a CSV or TSV with a header."""
     delimiter = "\t" if format == "tsv" else _delimiter(source)
-    reader = csv.reader(source.lines(on_error), delimiter=delimiter)
     header: list[str] = []
     wanted: list[tuple[int, str]] = []
-    start = 1
-    try:
-        for row in reader:
-            line, start = start, source.line + 1
-            if not row or not any(row):
-                continue
-            if not header:
-                header = [cell.strip() for cell in row]
-                wanted = [(header.index(name), name) for name in columns(header)]
-            elif len(row) != len(header):
-                on_error(_ragged(source, line, row, header, delimiter))
-            else:
-                yield line, {name: row[at] for at, name in wanted}
-    except csv.Error as error:
-        raise source.error(
-            f"the row cannot be read ({error})",
-            kind="ragged-row",
-            line=start,
-            remedy="Is a double quote left open? A double quote inside a quoted cell is written twice.",
-        ) from error
+    for line, row in csv_rows(source, delimiter, on_error):
+        if not header:
+            header = [cell.strip() for cell in row]
+            wanted = [(header.index(name), name) for name in columns(header)]
+        elif len(row) != len(header):
+            on_error(_ragged(source, line, row, header, delimiter))
+        else:
+            yield line, {name: row[at] for at, name in wanted}
+
+
+def csv_rows(source: Source, delimiter: str, on_error: OnError = raise_error) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not blank, quoted as spreadsheets and data frames do it, each with the line it starts on."""
+    csv.field_size_limit(max(csv.field_size_limit(), LINE_LIMIT))
+    reader = csv.reader(source.lines(on_error), delimiter=delimiter, skipinitialspace=delimiter != "\t", strict=True)
+    while True:
+        start = source.line + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            on_error(
+                source.error(
+                    f"the row cannot be read ({error})",
+                    kind="ragged-row",
+                    line=start,
+                    remedy="Is a double quote left open? A double quote inside a quoted cell is written twice.",
+                )
+            )
+        else:
+            if any(cell.strip() for cell in row):
+                yield start, row
 
 
 def _delimiter(source: Source) -> str:

@@ -329,7 +329,9 @@ class TaxonomyBuilder:
         while at not in seen:
             seen[at] = len(seen)
             at = parent_of[at]
-        cycle = [at, *reversed([label for label, step in seen.items() if step >= seen[at]])]
+        around = [label for label, step in seen.items() if step >= seen[at]][::-1]  # upwards, so turned round
+        first = around.index(min(around))
+        cycle = [*around[first:], *around[: first + 1]]
         shown = [names[label] for label in cycle]
         if len(shown) > 12:
             shown = [*shown[:6], f"... {len(shown) - 12:,} more ...", *shown[-6:]]

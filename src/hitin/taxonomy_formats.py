@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from hitin.errors import InputError, InputWarning
-from hitin.files import LINE_LIMIT, Source, write_text
+from hitin.files import Source, write_text
+from hitin.records import csv_rows
 from hitin.taxonomy import ROOT, Taxonomy, TaxonomyBuilder, label_name, shown
 
 Format = Literal["auto", "hiagm", "edges", "json", "paths"]
@@ -105,22 +106,18 @@ def recognise(source: Source) -> Format:
     """The format of an opened taxonomy, by its first lines and its suffix."""
     lines = [line for line in source.head_lines() if line.strip()]
     first = lines[0].lstrip() if lines else ""
-    has_tabs = any("\t" in line.strip() for line in lines)
-    if source.format_suffix == ".json" or (first[:1] in ("{", "[") and "\t" not in first.strip()):
+    tabs_at_first = "\t" in first.strip()
+    if source.format_suffix == ".json" or (first[:1] in ("{", "[") and not tabs_at_first):
         return "json"
-    if has_tabs:
-        return "hiagm"
-    if source.format_suffix == ".csv":
+    if source.format_suffix == ".csv" and not tabs_at_first:
         return "edges"
+    if any("\t" in line.strip() for line in lines):
+        return "hiagm"
     if any(mark in line for mark in SEPARATORS for line in lines):
         return "paths"
-    if lines and all(len(_cells(line)) == 2 for line in lines):
+    if lines and all(line.count(_delimiter(line)) == 1 for line in lines):
         return "edges"
     return "paths"
-
-
-def _cells(line: str) -> list[str]:
-    return next(csv.reader([line], delimiter=_delimiter(line)), [])
 
 
 def _delimiter(line: str) -> str:
@@ -177,22 +174,8 @@ def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
         for text in source.lines():
             if text.strip():
                 yield source.line, text.rstrip("\r\n").split("\t")
-        return
-    csv.field_size_limit(max(csv.field_size_limit(), LINE_LIMIT))
-    reader = csv.reader(source.lines(), delimiter=delimiter, skipinitialspace=True)
-    start = 1
-    try:
-        for row in reader:
-            if any(cell.strip() for cell in row):
-                yield start, row
-            start = source.line + 1
-    except csv.Error as error:
-        raise source.error(
-            f"the row cannot be read ({error})",
-            kind="ragged-row",
-            line=start,
-            remedy="Is a double quote left open?",
-        ) from error
+    else:
+        yield from csv_rows(source, delimiter)
 
 
 def _is_header(cells: Iterable[str]) -> bool:
@@ -202,21 +185,23 @@ def _is_header(cells: Iterable[str]) -> bool:
 
 def _read_paths(builder: TaxonomyBuilder, source: Source, separator: str | None) -> None:
     """One path from the top down a line; `#` on the first line makes it a comment."""
+    guessed = separator is None
     separator = separator or next(
         (mark for mark in SEPARATORS if any(mark in line for line in source.head_lines())), SEPARATORS[0]
     )
+    mark = separator.strip()
     for text in source.lines():
         if not text.strip() or (source.line == 1 and text.startswith("#")):
             continue
         names = [name.strip() for name in text.strip("\r\n").split(separator)]
         while len(names) > 1 and not names[-1]:
             names.pop()
-        if not all(names):
+        if not all(names) or (guessed and any(name.startswith(mark) or name.endswith(mark) for name in names)):
             raise source.error(
                 f"a name in the path is empty: {shown(text.strip())}",
                 kind="ragged-row",
                 line=source.line,
-                remedy=f"Names are separated by {separator.strip() or separator!r}; name another one with --separator.",
+                remedy=f"Names are separated by {mark or separator!r}; name another one with --separator.",
             )
         builder.add_path(names, source.line)
 
@@ -325,7 +310,7 @@ def write_taxonomy(taxonomy: Taxonomy, path: str | Path, *, format: Format = "au
             kind="bad-format",
         )
     if format != "json":
-        _refuse_unwritable(taxonomy, root, "\0" if comma else "\t\r\n", str(path))
+        _refuse_unwritable(taxonomy, root, "" if comma else "\t\r\n", str(path))
     write_text(path, _WRITERS["csv" if comma else format](taxonomy, root))
 
 
@@ -368,7 +353,8 @@ def _edge_lines(taxonomy: Taxonomy, root: str) -> Iterator[str]:
 def _csv_lines(taxonomy: Taxonomy, root: str) -> Iterator[str]:
     for pair in _edge_names(taxonomy, root):
         line = io.StringIO()
-        csv.writer(line, lineterminator="\n").writerow(pair)
+        quoting = csv.QUOTE_ALL if any("\r" in name for name in pair) else csv.QUOTE_MINIMAL
+        csv.writer(line, lineterminator="\n", quoting=quoting).writerow(pair)
         yield line.getvalue()
 
 
