@@ -168,7 +168,9 @@ def test_closure_is_idempotent_and_equals_networkx_ancestors(taxonomy: Taxonomy,
 
 
 @given(taxonomies(), st.randoms())
-def test_numbers_do_not_depend_on_the_order_in_which_families_are_given(taxonomy: Taxonomy, chance: random.Random) -> None:
+def test_numbers_do_not_depend_on_the_order_in_which_families_are_given(
+    taxonomy: Taxonomy, chance: random.Random
+) -> None:
     families: list[list[tuple[str | None, str]]] = [[(None, taxonomy.labels[label]) for label in taxonomy.roots]]
     for parent, name in enumerate(taxonomy.labels):
         families.append([(name, taxonomy.labels[child]) for child in taxonomy.children(parent)])

@@ -1,0 +1,246 @@
+"""Documents from files, data frames, data sets and plain Python."""
+
+import csv
+import gzip
+import io
+import json
+import lzma
+from pathlib import Path
+
+import datasets
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from backports import zstd
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hitin import Document, InputError, read_documents
+from tests.conftest import Write
+
+ROWS = [("Acute appendicitis", ["Health", "Injury"]), ("Offside!", ["Sport"])]
+
+
+def pairs(data: object, **options: object) -> list[tuple[str, list[str]]]:
+    return [(document.text, list(document.labels)) for document in read_documents(data, **options)]  # type: ignore[arg-type]
+
+
+def json_lines(text: str = "text", label: str = "label") -> str:
+    return "".join(json.dumps({text: words, label: labels}) + "\n" for words, labels in ROWS)
+
+
+def csv_text(delimiter: str = ",") -> str:
+    return "".join(
+        delimiter.join(row) + "\n"
+        for row in (("text", "label"), *((words, "|".join(labels)) for words, labels in ROWS))
+    )
+
+
+@pytest.mark.parametrize("text", ["text", "token", "doc_token"])
+@pytest.mark.parametrize("label", ["label", "labels", "doc_label"])
+def test_the_usual_keys_are_understood(text: str, label: str, write: Write) -> None:
+    assert pairs(write("a.jsonl", json_lines(text, label))) == ROWS
+
+
+def test_other_keys_are_named(write: Write) -> None:
+    path = write("a.jsonl", json_lines("body", "category"))
+    assert pairs(path, text_key="body", label_key="category") == ROWS
+
+
+def test_words_in_a_list_are_joined_and_places_are_kept(write: Write) -> None:
+    path = write("a.json", '\n{"doc_token": ["a", "b", 3], "doc_label": ["X--Y"], "doc_id": 7}\n')
+    assert list(read_documents(path)) == [Document("a b 3", ("X--Y",), "7", str(path), 2)]
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, zstd.compress, bytes])
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.jsonl", json_lines()), ("a.csv", csv_text()), ("a.tsv", csv_text("\t"))]
+)
+def test_every_text_format_is_read_compressed_or_not(compress, name: str, content: str, write: Write) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    for encoding in ("utf-8", "utf-16"):
+        found = pairs(write(name, compress(content.encode(encoding))))
+        assert [(text, "|".join(labels)) for text, labels in found] == [
+            (text, "|".join(labels)) for text, labels in ROWS
+        ]
+
+
+@pytest.mark.parametrize("name", ["a.data", "a"])
+def test_the_format_is_told_by_content_where_the_name_says_nothing(name: str, write: Write) -> None:
+    assert [text for text, _ in pairs(write(name, json_lines()))] == [text for text, _ in ROWS]
+    assert [text for text, _ in pairs(write(name, csv_text()))] == [text for text, _ in ROWS]
+    assert [text for text, _ in pairs(write(name, csv_text("\t")))] == [text for text, _ in ROWS]
+    assert [text for text, _ in pairs(write(name, csv_text(";")))] == [text for text, _ in ROWS]
+
+
+def test_parquet_is_read_a_batch_at_a_time_and_only_the_columns_needed(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    texts = [f"text {number}" for number in range(3000)]
+    table = pa.table({"text": texts, "label": [["A", "B"]] * 3000, "heavy": [b"x" * 100] * 3000})
+    pq.write_table(table, path)
+    found = list(read_documents(path))
+    assert [document.text for document in found] == texts
+    assert found[2999] == Document("text 2999", ("A", "B"), None, str(path), 3000)
+
+
+def test_a_damaged_parquet_file_and_a_false_one_are_named(tmp_path: Path, write: Write) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["a"] * 1000, "label": ["b"] * 1000}), path)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InputError, match=r"a\.parquet: the Parquet file is damaged"):
+        pairs(path)
+    with pytest.raises(InputError, match="not a Parquet file"):
+        pairs(write("b.parquet", "text,label\n"))
+
+
+def test_crlf_quotes_and_line_ends_inside_cells_are_read(write: Write) -> None:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\r\n").writerows([["text", "label"], ['say "x",\nthen y', "A"], ["z", "B"]])
+    found = list(read_documents(write("a.csv", out.getvalue())))
+    assert [(document.text, document.line) for document in found] == [('say "x",\nthen y', 2), ("z", 4)]
+
+
+def test_control_characters_emoji_and_half_characters_are_read_without_fuss(write: Write) -> None:
+    path = write(
+        "a.jsonl", '{"text": "bell \\u0007 nul \\u0000 👩‍⚕️", "label": []}\n{"text": "half \\ud83d", "label": "A"}'
+    )
+    assert pairs(path) == [("bell \x07 nul \0 👩‍⚕️", []), ("half \ufffd", ["A"])]
+
+
+def test_numbers_are_label_names(write: Write) -> None:
+    assert pairs(write("a.jsonl", '{"text": "a", "label": 7}\n{"text": "b", "label": [7, "8"]}')) == [
+        ("a", ["7"]),
+        ("b", ["7", "8"]),
+    ]
+
+
+def test_a_list_that_a_data_frame_turned_into_text_is_a_list_again(write: Write) -> None:
+    content = pd.DataFrame({"text": ["a", "b", "c"], "label": [["A", "B"], [], "[odd"]}).to_csv(index=False)
+    assert pairs(write("a.csv", content)) == [("a", ["A", "B"]), ("b", []), ("c", ["[odd"])]
+
+
+TABLES = {
+    "pandas": pd.DataFrame(ROWS, columns=["text", "label"]),
+    "polars": pl.DataFrame({"text": [text for text, _ in ROWS], "label": [labels for _, labels in ROWS]}),
+    "datasets": datasets.Dataset.from_dict(
+        {"text": [text for text, _ in ROWS], "label": [labels for _, labels in ROWS]}
+    ),
+    "arrow in pandas": pa.table(
+        {"text": [text for text, _ in ROWS], "label": [labels for _, labels in ROWS]}
+    ).to_pandas(),
+    "mappings": [{"text": text, "label": labels} for text, labels in ROWS],
+    "pairs": ROWS,
+    "documents": [Document(text, tuple(labels)) for text, labels in ROWS],
+    "generator": (row for row in ROWS),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_data_frames_data_sets_and_lists_are_accepted(kind: str) -> None:
+    assert pairs(TABLES[kind]) == ROWS
+
+
+def test_numpy_and_missing_values_of_data_frames_are_understood() -> None:
+    frame = pd.DataFrame({"text": ["a", "b"], "label": [np.array(["A"]), np.nan]})
+    with pytest.raises(InputError, match=r"^2: the document has no label"):
+        pairs(frame)
+    assert pairs(frame, labelled=False) == [("a", ["A"]), ("b", [])]
+    assert pairs(pd.DataFrame({"text": ["a"], "label": np.array([3], dtype=np.int64)})) == [("a", ["3"])]
+
+
+def test_texts_without_labels_are_read_when_asked_for(write: Write) -> None:
+    assert pairs(write("a.jsonl", '{"text": "a"}\n'), labelled=False) == [("a", [])]
+    assert pairs(write("a.csv", "text\na\n"), labelled=False) == [("a", [])]
+
+
+BAD = {
+    "broken JSON": ("a.jsonl", '{"text": "a", "label": "b"}\n{"text": \n', ":2: the JSON is broken", "broken-json"),
+    "no object": (
+        "a.jsonl",
+        '{"text": "a", "label": "b"}\n[1]\n',
+        ":2: the line is JSON but not an object",
+        "broken-json",
+    ),
+    "deep JSON": ("a.jsonl", '{"text":' + "[" * 100_000, ":1: the JSON is broken", "broken-json"),
+    "huge number": ("a.jsonl", '{"text": ' + "9" * 5000 + "}", ":1: the JSON is broken", "broken-json"),
+    "no text": (
+        "a.jsonl",
+        '{"title": "a", "label": "b"}',
+        ":1: the document has no text; its keys are title",
+        "no-text",
+    ),
+    "null text": ("a.jsonl", '{"text": null, "label": "b"}', ":1: the document has no text", "no-text"),
+    "text of a wrong kind": ("a.jsonl", '{"text": {"a": 1}, "label": "b"}', ":1: the text must be text", "no-text"),
+    "no label": ("a.jsonl", '{"text": "a"}', ":1: the document has no label", "no-label"),
+    "label of a wrong kind": ("a.jsonl", '{"text": "a", "label": {"b": 1}}', ":1: labels must be text", "bad-label"),
+    "label true": ("a.jsonl", '{"text": "a", "label": true}', ":1: labels must be text", "bad-label"),
+    "null among labels": ("a.jsonl", '{"text": "a", "label": [null]}', ":1: a label must be text", "bad-label"),
+    "empty name": ("a.jsonl", '{"text": "a", "label": [" "]}', ":1: a label's name is empty", "bad-label"),
+    "ragged row": (
+        "a.csv",
+        "text,label\na,b\na,b,c\n",
+        ":3: the row has 3 columns where the header has 2",
+        "ragged-row",
+    ),
+    "short row": ("a.csv", "text,label\na\n", ":2: the row has 1 columns where the header has 2", "ragged-row"),
+    "open quote": ("a.csv", 'text,label\n"a,b\nc,d\n', ":2: the row cannot be read", "ragged-row"),
+    "no text column": ("a.csv", "body,label\na,b\n", ":1: no column is called 'text'", "no-text"),
+    "no label column": ("a.tsv", "text\tcategory\na\tb\n", ":1: no column is called 'label'", "no-label"),
+    "not UTF-8": ("a.jsonl", b'{"text": "caf\xe9", "label": "b"}', ":1: the bytes are not UTF-8", "not-utf-8"),
+    "a JSON array": ("a.json", '[\n{"text": "a", "label": "b"}\n]', ":1: the file is one JSON array", "broken-json"),
+    "a JSON array on one line": ("a.json", '[{"text": "a"}]', ":1: the file is one JSON array", "broken-json"),
+    "empty": ("a.jsonl", "", ": the file is empty", "empty-file"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_document_is_refused_with_file_line_and_remedy(case: str, write: Write) -> None:
+    name, content, words, kind = BAD[case]
+    path = write(name, content)
+    with pytest.raises(InputError) as caught:
+        pairs(path)
+    assert str(caught.value).startswith(f"{path}{words}")
+    assert caught.value.kind == kind
+    assert len(str(caught.value).splitlines()) <= 4
+
+
+def test_bad_documents_can_be_noted_and_left_out(write: Write) -> None:
+    content = '{"text": "a", "label": "A"}\n{"text"\n{"text": "b"}\n{"text": "c", "label": "C"}\n'
+    errors: list[InputError] = []
+    assert pairs(write("a.jsonl", content), on_error=errors.append) == [("a", ["A"]), ("c", ["C"])]
+    assert [(error.kind, error.line) for error in errors] == [("broken-json", 2), ("no-label", 3)]
+    errors.clear()
+    rows = 'text,label\na,A\nb\n"c" d,C\ne,E\n'
+    assert pairs(write("a.csv", rows), on_error=errors.append) == [("a", ["A"]), ("e", ["E"])]
+    assert [(error.kind, error.line) for error in errors] == [("ragged-row", 3), ("ragged-row", 4)]
+
+
+@pytest.mark.parametrize("data", [{"train": [], "test": []}, 7, [1], ["just a text"]])
+def test_what_cannot_be_documents_is_refused(data: object) -> None:
+    with pytest.raises(InputError) as caught:
+        pairs(data)
+    assert caught.value.kind == "bad-documents"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(
+    content=st.one_of(
+        st.binary(max_size=200),
+        st.text("text,label\t\n\r\"{}[]:;'| 1\0é", max_size=120).map(lambda text: f"text,label\n{text}".encode()),
+        st.text('"text label{}[]:, \n1\\u', max_size=80).map(lambda text: ('{"text": "a", "label": ' + text).encode()),
+    )
+)
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.tsv", "a.parquet", "a.csv.gz", "a"])
+def test_any_bytes_are_documents_or_a_clear_error(name: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    errors: list[InputError] = []
+    try:
+        found = list(read_documents(path, on_error=errors.append))
+    except InputError as error:
+        errors.append(error)
+    else:
+        assert all(isinstance(document.text, str) for document in found)
+    assert all(name in str(error) for error in errors)

@@ -1,0 +1,140 @@
+"""Files: compression, encodings, limits, and writing whole or not at all."""
+
+import bz2
+import gzip
+import lzma
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from backports import zstd
+
+from hitin import InputError
+from hitin.errors import MissingExtraError
+from hitin.extras import need
+from hitin.files import LINE_LIMIT, Source, replacing, write_text
+from tests.conftest import Write
+
+TEXT = "first\nsecond é 👩‍⚕️\r\nthird"
+COMPRESS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress, "zstd": zstd.compress}
+
+
+def lines_of(path: Path, **options: object) -> list[str]:
+    with Source(path, **options) as source:  # type: ignore[arg-type]
+        return list(source.lines())
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_lines_are_the_same_in_every_encoding_that_says_its_name(encoding: str, write: Write) -> None:
+    assert lines_of(write("a.txt", TEXT.encode(encoding))) == ["first\n", "second é 👩‍⚕️\r\n", "third"]
+
+
+@pytest.mark.parametrize("compression", COMPRESS)
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+def test_compression_is_told_by_content_not_by_name(compression: str, suffix: str, write: Write) -> None:
+    path = write(f"a.txt{suffix}", COMPRESS[compression](TEXT.encode()))
+    with Source(path) as source:
+        assert source.compression == compression
+        assert source.format_suffix == ".txt"
+        assert "".join(source.lines()) == TEXT
+
+
+@pytest.mark.parametrize("compression", COMPRESS)
+def test_compressed_data_that_is_cut_short_is_named_as_such(compression: str, write: Write) -> None:
+    whole = COMPRESS[compression]("\n".join(str(number) for number in range(100_000)).encode())
+    with pytest.raises(InputError, match=f"the {compression} data is damaged or cut short"):
+        lines_of(write("a.txt", whole[: len(whole) // 2]))
+
+
+def test_damaged_and_empty_compressed_files_are_named_as_such(write: Write) -> None:
+    with pytest.raises(InputError, match="damaged"):
+        lines_of(write("a.gz", gzip.compress(b"text")[:12] + b"noise and more noise"))
+    with pytest.raises(InputError, match="the file is empty"):
+        lines_of(write("b.gz", gzip.compress(b"")))
+
+
+def test_bytes_that_are_not_utf_8_name_line_byte_and_remedy(write: Write) -> None:
+    path = write("a.txt", b"fine\ncaf\xe9\n")
+    with pytest.raises(InputError) as caught:
+        lines_of(path)
+    assert str(caught.value).startswith(f"{path}:2: the bytes are not UTF-8: 0xe9 at byte 4")
+    assert "--encoding latin-1" in str(caught.value)
+    assert lines_of(path, encoding="latin-1")[1] == "café\n"
+
+
+def test_utf_16_without_a_mark_or_cut_in_half_is_explained(write: Write) -> None:
+    with pytest.raises(InputError, match="--encoding utf-16-le"):
+        lines_of(write("a.txt", "some words".encode("utf-16-le")))
+    assert lines_of(write("b.txt", "some words".encode("utf-16-le")), encoding="utf-16-le") == ["some words"]
+    with pytest.raises(InputError, match="not valid utf-16 after line 0"):
+        lines_of(write("c.txt", "some words".encode("utf-16")[:-1]))
+
+
+def test_a_line_over_the_limit_is_refused_and_one_at_the_limit_is_not(write: Write) -> None:
+    for encoding in ("utf-8", "utf-16"):
+        exact = write("a.txt", ("x\n" + "y" * 100 + "\r\n").encode(encoding))
+        assert len(lines_of(exact, limit=100)) == 2
+        with pytest.raises(InputError, match=r"over\.txt:2: the line is longer than 100 characters"):
+            lines_of(write("over.txt", ("x\n" + "y" * 101 + "\n").encode(encoding)), limit=100)
+
+
+def test_the_stated_limit_holds_without_reading_the_whole_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"x" * (LINE_LIMIT + 1))
+    with pytest.raises(InputError, match="longer than 16,777,216 characters"):
+        lines_of(path)
+
+
+def test_missing_files_directories_and_unreadable_ones_are_told_apart(tmp_path: Path, write: Write) -> None:
+    write("train.jsonl", "{}")
+    with pytest.raises(InputError, match=r"(?s)no such file.*Did you mean train\.jsonl"):
+        Source(tmp_path / "trian.jsonl")
+    with pytest.raises(InputError, match="Nor is there a directory"):
+        Source(tmp_path / "no" / "such" / "file")
+    with pytest.raises(InputError, match=r"(?s)a directory, not a file.*train\.jsonl"):
+        Source(tmp_path)
+    with pytest.raises(InputError, match="not a file name"):
+        Source("a\0b")
+
+
+def test_a_pipe_can_be_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(gzip.compress(TEXT.encode())))
+    writer.start()
+    assert "".join(lines_of(pipe)) == TEXT
+    writer.join()
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
+def test_what_is_written_is_read_back(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / "below" / f"a.txt{suffix}"
+    write_text(path, ["one\n", "two é\n"])
+    assert lines_of(path) == ["one\n", "two é\n"]
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def interrupted() -> Iterator[str]:
+        yield "new"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_text(path, interrupted())
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"), replacing(tmp_path / "file" / "below"):
+        pass
+
+
+def test_a_missing_library_names_the_extra_that_brings_it() -> None:
+    with pytest.raises(MissingExtraError, match=r"pip install 'hitin\[fast\]'"):
+        need("a_library_that_is_not_there", extra="fast", purpose="This")

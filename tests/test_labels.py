@@ -1,0 +1,91 @@
+"""Labels as people write them, to numbers closed under ancestors."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitin import LabelReader, Taxonomy
+from tests.strategies import NAMES, taxonomies
+
+TAXONOMY = Taxonomy.from_paths(
+    [["Health", "Injury", "Fracture"], ["Health", "Diet"], ["Sport", "Football"], ["R&D | labs", "A > B"]]
+)
+
+
+def names(reader: LabelReader, *labels: str) -> set[str]:
+    found = reader.read(labels)
+    assert found.unknown == ()
+    return {reader.taxonomy.labels[label] for label in found.ids}
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["Fracture"],
+        ["Health", "Injury", "Fracture"],
+        ["Health > Injury > Fracture"],
+        ["Health>Injury>Fracture"],
+        ["Health--Injury--Fracture"],
+        ["Root > Health > Injury > Fracture"],
+        ["Health > Fracture"],
+        ["Injury|Fracture"],
+        ["Health > Injury | Health > Injury > Fracture|"],
+    ],
+)
+def test_every_way_of_writing_a_label_gives_it_and_its_ancestors(labels: list[str]) -> None:
+    assert names(LabelReader(TAXONOMY), *labels) == {"Health", "Injury", "Fracture"}
+
+
+def test_a_name_that_is_a_label_is_never_split() -> None:
+    reader = LabelReader(TAXONOMY)
+    assert names(reader, "R&D | labs") == {"R&D | labs"}
+    assert names(reader, "A > B") == {"R&D | labs", "A > B"}
+
+
+def test_a_path_finds_the_label_that_is_called_by_it() -> None:
+    separate = Taxonomy.from_paths([["Health", "Injury"], ["Sport", "Injury"]], homonyms="separate")
+    reader = LabelReader(separate)
+    assert names(reader, "Sport--Injury") == {"Sport", "Sport > Injury"}
+    assert reader.read(["Injury"]).unknown == ("Injury",)
+    assert reader.nearest("injury") in ("Health > Injury", "Sport > Injury")
+
+
+def test_what_is_not_known_is_handed_back_and_the_rest_is_read() -> None:
+    found = LabelReader(TAXONOMY).read(["Fractur|Diet", "Sport > Injury", "Football"])
+    assert found.unknown == ("Fractur", "Sport > Injury")
+    assert {TAXONOMY.labels[label] for label in found.ids} == {"Health", "Diet", "Sport", "Football"}
+
+
+def test_given_complete_and_deepest_labels_are_told_apart() -> None:
+    reader = LabelReader(TAXONOMY)
+    found = reader.read(["Injury", "Football", "Sport"])
+    assert not found.is_complete
+    assert {TAXONOMY.labels[label] for label in found.deepest} == {"Injury", "Football"}
+    assert reader.read(["Health", "Injury"]).is_complete
+    assert reader.read([]).ids == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("helth", "Health"),
+        ("FOOTBALL", "Football"),
+        ("foot-ball", "Football"),
+        ("Fractures", "Fracture"),
+        ("xyz", None),
+    ],
+)
+def test_the_nearest_spelling_is_found(written: str, meant: str | None) -> None:
+    assert LabelReader(TAXONOMY).nearest(written) == meant
+
+
+@given(taxonomies(NAMES), st.data())
+def test_reading_is_the_closure_and_reading_again_changes_nothing(taxonomy: Taxonomy, data: st.DataObject) -> None:
+    reader = LabelReader(taxonomy)
+    given_ids = data.draw(st.sets(st.integers(0, len(taxonomy) - 1)))
+    for _ in range(2):  # the second time from memory
+        found = reader.read([taxonomy.labels[label] for label in given_ids])
+        assert found.ids == taxonomy.closure(given_ids)
+        assert found.given == given_ids
+        again = reader.read([taxonomy.labels[label] for label in found.ids])
+        assert (again.ids, again.is_complete) == (found.ids, True)
