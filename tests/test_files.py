@@ -5,7 +5,7 @@ import gzip
 import lzma
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,12 @@ from hitin.files import LINE_LIMIT, Source, replacing, write_text
 from tests.conftest import Write
 
 TEXT = "first\nsecond é 👩‍⚕️\r\nthird"
-COMPRESS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress, "zstd": zstd.compress}
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zstd": zstd.compress,
+}
 
 
 def lines_of(path: Path, **options: object) -> list[str]:

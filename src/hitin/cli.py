@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -155,7 +156,7 @@ def check(
 
         from hitin.doctor.view import show
 
-        show(found, Console(highlight=False, soft_wrap=False))
+        show(found, Console(highlight=False, stderr=found.exit_code == CANNOT_BE_READ))
     raise typer.Exit(found.exit_code)
 
 
@@ -188,7 +189,7 @@ def _progress() -> "Iterator[Progress | None]":
 
         def advance(name: str, done: int, size: int) -> None:
             if name not in tasks:
-                tasks[name] = bars.add_task(name, total=size or None)
+                tasks[name] = bars.add_task(Path(name).name, total=size or None)
             bars.update(tasks[name], completed=done)
 
         yield advance

@@ -353,8 +353,8 @@ def _edge_lines(taxonomy: Taxonomy, root: str) -> Iterator[str]:
 def _csv_lines(taxonomy: Taxonomy, root: str) -> Iterator[str]:
     for pair in _edge_names(taxonomy, root):
         line = io.StringIO()
-        quoting = csv.QUOTE_ALL if any("\r" in name for name in pair) else csv.QUOTE_MINIMAL
-        csv.writer(line, lineterminator="\n", quoting=quoting).writerow(pair)
+        has_return = any("\r" in name for name in pair)  # which the writer would leave unquoted
+        csv.writer(line, lineterminator="\n", quoting=csv.QUOTE_ALL if has_return else csv.QUOTE_MINIMAL).writerow(pair)
         yield line.getvalue()
 
 

@@ -192,8 +192,9 @@ def _examine_labels(reading: Reading, splits: list[Split], labels: LabelReader, 
     if not train.documents:
         return
     elsewhere = sum((split.label_counts for split in splits), np.zeros(len(reading.taxonomy), dtype=np.int64))
-    for label in np.flatnonzero(train.label_counts < rare).tolist():
-        name, count = reading.taxonomy.labels[label], int(train.label_counts[label])
+    counts = train.label_counts
+    for label in np.argsort(counts, kind="stable")[: np.count_nonzero(counts < rare)].tolist():  # the rarest first
+        name, count = reading.taxonomy.labels[label], int(counts[label])
         if count:
             problems.add("rare-label", train.name, f"{name!r}: {count}")
         elif elsewhere[label]:

@@ -21,17 +21,21 @@ _VERDICTS = {
 
 
 def show(check_up: CheckUp, console: Console) -> None:
-    """Print the tables, the problems and the verdict."""
-    console.print(_taxonomy_table(check_up.taxonomy))
-    console.print(_level_table(check_up))
-    if check_up.splits:
-        console.print(_split_table(check_up.splits))
-    for problem in check_up.problems:
+    """Print the tables, the problems and the verdict; of input that cannot be read, what is in the way and no more."""
+    problems = check_up.problems
+    if check_up.exit_code == Severity.UNREADABLE:
+        problems = [problem for problem in problems if problem.severity == Severity.UNREADABLE]
+    else:
+        console.print(_taxonomy_table(check_up.taxonomy))
+        console.print(_level_table(check_up))
+        if check_up.splits:
+            console.print(_split_table(check_up.splits))
+    for problem in problems:
         console.print(_problem(problem), soft_wrap=True)
     style, verdict = _VERDICTS[check_up.exit_code]
     if check_up.exit_code == 0 and not check_up.splits:
         verdict = "The taxonomy is sound. Name files of documents to have them examined too."
-    warnings = sum(problem.severity == Severity.WARNING for problem in check_up.problems)
+    warnings = sum(problem.severity == Severity.WARNING for problem in problems)
     suffix = f" ({warnings} {'kind' if warnings == 1 else 'kinds'} of warnings above)" if warnings else ""
     console.print(Text(verdict + suffix, style=style))
 
@@ -96,8 +100,8 @@ def _split_table(splits: list[SplitFacts]) -> RenderableType:
         "words: median": lambda split: f"{split.words['p50']:,.0f}",
         "words: 95 % have up to": lambda split: f"{split.words['p95']:,.0f}",
         "words: longest": lambda split: f"{split.words['max']:,.0f}",
-        "texts that came before": lambda split: f"{split.duplicates:,}",
-        "texts of earlier files": lambda split: f"{sum(split.leaks.values()):,}",
+        "repeated texts": lambda split: f"{split.duplicates:,}",
+        "texts also in earlier files": lambda split: f"{sum(split.leaks.values()):,}",
     }
     for name, cell in rows.items():
         table.add_row(name, *[cell(split) for split in splits])

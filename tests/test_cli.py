@@ -1,0 +1,165 @@
+"""The command line: reports, exit codes, and errors without a traceback."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Run, Write
+
+TAXONOMY = "Root\tHealth\tSport\nHealth\tInjury\tDiet\nSport\tFootball\n"
+GOOD = '{"text": "a broken leg", "label": ["Injury"]}\n{"text": "offside", "label": "Sport > Football"}\n'
+
+
+@pytest.fixture
+def taxonomy(write: Write) -> Path:
+    return write("taxonomy.tsv", TAXONOMY)
+
+
+def test_good_data_is_reported_in_tables_with_exit_code_0(taxonomy: Path, write: Write, run: Run) -> None:
+    result = run("check", taxonomy, write("train.jsonl", GOOD))
+    assert result.exit_code == 0
+    for words in ("5, 3 of them leaves", "documents", "labels a document", "Fit to train on"):
+        assert words in result.stdout
+
+
+def test_a_taxonomy_alone_is_examined(taxonomy: Path, run: Run) -> None:
+    result = run("check", taxonomy)
+    assert result.exit_code == 0
+    assert "The taxonomy is sound" in result.stdout
+
+
+def test_unknown_labels_give_exit_code_1_and_name_the_line(taxonomy: Path, write: Write, run: Run) -> None:
+    path = write("train.jsonl", GOOD + '{"text": "x", "label": "Foot ball"}\n')
+    result = run("check", taxonomy, path)
+    assert result.exit_code == 1
+    assert f"{path}:3  'Foot ball'; did you mean 'Football'?" in result.stdout
+
+
+def test_json_is_for_programs(taxonomy: Path, write: Write, run: Run) -> None:
+    result = run("check", taxonomy, write("train.jsonl", GOOD), "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["splits"][0]["documents"] == 2
+    broken = run("check", write("broken.tsv", "A\tA\n"), "--json")
+    assert broken.exit_code == 2
+    assert json.loads(broken.stdout)["problems"][0]["kind"] == "self-loop"
+
+
+def test_keys_separator_root_and_homonyms_are_options(write: Write, run: Run) -> None:
+    paths = write("paths.txt", "Top/Health/Injury\nTop/Sport/Injury\n")
+    documents = write("a.csv", "body,category\nleg,Health > Injury\n")
+    result = run(
+        *("check", paths, documents, "--separator", "/", "--root", "Top", "--homonyms", "separate"),
+        *("--text-key", "body", "--label-key", "category", "--rare", "1", "--json"),
+    )
+    assert result.exit_code == 0
+    report = json.loads(result.stdout)
+    assert report["taxonomy"]["labels"] == 4
+    assert report["splits"][0]["labels_used"] == 2
+
+
+BAD_TAXONOMIES = {
+    "an empty file": (b"", "the file is empty"),
+    "bytes that are not UTF-8": (b"Root\tcaf\xe9\n", ":1: the bytes are not UTF-8"),
+    "a cycle": (b"A\tB\nB\tC\nC\tA\n", "cycle: A > B > C > A"),
+    "a self-loop": (b"Root\tA\nA\tA\n", ":2: the label 'A' is its own parent"),
+    "a ragged row": (b"parent,child\nA,B,C\n", ":2: the row has 3 columns"),
+    "broken JSON": (b'{"A": \n[}', ":2: the JSON is broken"),
+    "a line over the limit": (b"A\tB\n" + b"x" * (16 * 1024 * 1024 + 1), ":2: the line is longer than 16,777,216"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TAXONOMIES)
+def test_a_bad_taxonomy_gives_one_screen_and_exit_code_2(case: str, write: Write, run: Run) -> None:
+    content, words = BAD_TAXONOMIES[case]
+    path = write("taxonomy.csv" if case == "a ragged row" else "taxonomy.txt", content)
+    result = run("check", path)
+    assert_one_screen(result.exit_code, result.stdout, result.stderr)
+    assert str(path) in result.stderr
+    assert words in result.stderr
+
+
+BAD_DOCUMENTS = {
+    "an empty file": ("a.jsonl", b"", "the file is empty"),
+    "bytes that are not UTF-8": ("a.jsonl", b'{"text": "caf\xe9", "label": "Diet"}', "the bytes are not UTF-8"),
+    "a ragged CSV row": ("a.csv", b"text,label\na,Diet\nb\n", ":3  the row has 1 columns"),
+    "broken JSON on line 3": ("a.jsonl", GOOD.encode() + b"{", ":3  the JSON is broken"),
+    "a document without text": ("a.jsonl", b'{"label": "Diet"}', ":1  the document has no text"),
+    "a document without label": ("a.jsonl", b'{"text": "a"}', ":1  the document has no label"),
+    "a label of a wrong kind": ("a.jsonl", b'{"text": "a", "label": {"b": 1}}', ":1  labels must be text"),
+    "a line over the limit": ("a.jsonl", b'{"text": "' + b"x" * (16 * 1024 * 1024) + b'"}', ":1  the line is longer"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_DOCUMENTS)
+def test_bad_documents_give_one_screen_and_exit_code_2(case: str, taxonomy: Path, write: Write, run: Run) -> None:
+    name, content, words = BAD_DOCUMENTS[case]
+    path = write(name, content)
+    result = run("check", taxonomy, path)
+    assert_one_screen(result.exit_code, result.stdout, result.stderr)
+    assert str(path) in result.stderr
+    assert words in result.stderr
+
+
+def test_missing_files_and_directories_give_one_screen_and_exit_code_2(
+    taxonomy: Path, write: Write, run: Run, tmp_path: Path
+) -> None:
+    documents = write("train.jsonl", GOOD)
+    for arguments, words in (
+        ((tmp_path / "taxonomi.tsv",), "Did you mean taxonomy.tsv?"),
+        ((tmp_path,), "this is a directory"),
+        ((taxonomy, tmp_path / "tren.jsonl"), "there is no such file"),
+        ((taxonomy, documents, tmp_path), "this is a directory"),
+    ):
+        result = run("check", *arguments)
+        assert_one_screen(result.exit_code, result.stdout, result.stderr)
+        assert words in result.stderr
+
+
+def assert_one_screen(exit_code: int, stdout: str, stderr: str) -> None:
+    assert exit_code == 2
+    assert stdout == ""
+    assert "Traceback" not in stderr
+    assert 1 < len(stderr.splitlines()) <= 24
+
+
+def test_a_wrong_option_is_explained(taxonomy: Path, run: Run) -> None:
+    result = run("check", taxonomy, "--format", "skos")
+    assert result.exit_code == 2
+    assert "skos" in result.stderr
+    assert run("chekc").exit_code == 2
+
+
+def test_help_shows_examples_and_the_version_is_told(run: Run) -> None:
+    assert "hitin check taxonomy.tsv train.jsonl" in run("check", "--help").stdout
+    assert "Exit code" in run("check", "-h").stdout
+    assert run("--version").stdout.startswith("hitin 0.")
+    assert "check" in run().output
+
+
+def hitin(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "hitin", *map(str, arguments)]
+
+
+def test_output_into_a_closed_pipe_is_no_error(taxonomy: Path) -> None:
+    command = " ".join(hitin("check", taxonomy, "--json"))
+    done = subprocess.run(
+        f"{command} | true; exit ${{PIPESTATUS[0]}}", shell=True, capture_output=True, executable="/bin/bash"
+    )
+    assert done.stderr == b""
+
+
+def test_a_person_at_a_terminal_sees_progress_and_a_report(taxonomy: Path, write: Write) -> None:
+    train = write("train.jsonl", GOOD * 3000)
+    master, slave = pty.openpty()
+    done = subprocess.run(hitin("check", taxonomy, train), stdout=subprocess.PIPE, stderr=slave, check=False)
+    os.close(slave)
+    seen = os.read(master, 100_000).decode()
+    os.close(master)
+    assert "train.jsonl" in seen
+    assert done.returncode == 0
+    assert "6,000" in done.stdout.decode()

@@ -1,0 +1,107 @@
+"""The package: what it exports, how fast it starts, and that its wheel installs into an empty environment."""
+
+import importlib.metadata
+import json
+import os
+import resource
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+import pytest
+
+import hitin
+from tests.conftest import REPOSITORY
+
+HEAVY = ("torch", "transformers", "accelerate", "tokenizers", "safetensors", "numba", "sklearn", "pandas", "pyarrow")
+
+
+def test_every_public_name_can_be_imported() -> None:
+    assert sorted(hitin.__all__) == dir(hitin)
+    for name in hitin.__all__:
+        assert getattr(hitin, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        hitin.nothing  # noqa: B018
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert importlib.metadata.version("hitin") == hitin.__version__
+    assert (
+        f"## {hitin.__version__}" in (REPOSITORY / "CHANGELOG.md").read_text()
+        or "Unreleased" in (REPOSITORY / "CHANGELOG.md").read_text()
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["check", "--help"]])
+def test_help_imports_nothing_heavy_and_answers_in_half_a_second(arguments: list[str]) -> None:
+    script = f"""
+import json, sys
+from hitin.cli import app
+try:
+    app({arguments!r})
+except SystemExit:
+    pass
+heavy = [name for name in {HEAVY!r} if name in sys.modules]
+sys.stderr.write(json.dumps(heavy))
+"""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert "check" in done.stdout
+    assert json.loads(done.stderr) == []
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
+
+
+def test_importing_hitin_imports_nothing_heavy() -> None:
+    script = (
+        f"import hitin, sys; print([name for name in {(*HEAVY, 'numpy', 'rich', 'typer')!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_core_dependencies_are_those_of_the_design() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    names = sorted(requirement.split(">=")[0] for requirement in project["dependencies"])
+    assert names == ["accelerate", "numpy", "rich", "safetensors", "tokenizers", "torch", "typer"]
+
+
+@pytest.mark.timeout(600)
+def test_the_wheel_installs_into_an_empty_environment(tmp_path: Path) -> None:
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+            "-w",
+            tmp_path,
+            REPOSITORY,
+        ],
+        check=True,
+    )
+    (wheel,) = tmp_path.glob("hitin-*.whl")
+    venv.create(tmp_path / "env", with_pip=True)
+    python = tmp_path / "env" / "bin" / "python"
+    torch = importlib.metadata.version("torch").split("+")[0]  # the same build as ours: no second download
+    pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, f"torch=={torch}"], check=True, capture_output=True)
+    subprocess.run([*pip, wheel], check=True, capture_output=True)
+
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    shown = subprocess.run(
+        [tmp_path / "env" / "bin" / "hitin", "--help"], check=True, capture_output=True, text=True, env=environment
+    )
+    assert "check" in shown.stdout
+    script = "import hitin; print(hitin.__file__, hitin.Taxonomy.from_edges([('A', 'B')]))"
+    imported = subprocess.run(
+        [python, "-c", script], check=True, capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
+    assert str(tmp_path / "env") in imported.stdout
+    assert "2 labels" in imported.stdout
+    assert any((tmp_path / "env").rglob("hitin/py.typed"))
