@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from hitin.errors import HitinError as HitinError
     from hitin.errors import InputError as InputError
     from hitin.errors import InputWarning as InputWarning
+    from hitin.errors import MissingExtraError as MissingExtraError
     from hitin.labels import LabelReader as LabelReader
+    from hitin.labels import LabelSet as LabelSet
     from hitin.taxonomy import Taxonomy as Taxonomy
 
 _HOMES = {
@@ -27,6 +29,8 @@ _HOMES = {
     "InputError": "hitin.errors",
     "InputWarning": "hitin.errors",
     "LabelReader": "hitin.labels",
+    "LabelSet": "hitin.labels",
+    "MissingExtraError": "hitin.errors",
     "Taxonomy": "hitin.taxonomy",
     "check": "hitin.doctor",
     "read_documents": "hitin.documents",

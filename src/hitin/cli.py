@@ -1,5 +1,6 @@
 """The `hitin` command: thin verbs over the library. Heavy imports stand inside the commands."""
 
+import io
 import json
 import os
 import sys
@@ -17,17 +18,21 @@ from hitin.errors import HitinError, InputError
 
 if TYPE_CHECKING:
     from hitin.doctor.check_up import Progress
+    from hitin.doctor.facts import CheckUp
 
 CANNOT_BE_READ = 2
 INTERRUPTED = 130
 
 
 class _Group(TyperGroup):
-    """Shows a user's mistake as one short message, never as a traceback."""
+    """Shows what a user or the machine did wrong as one short message, never as a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()  # here, where a full disk can still be told
         except HitinError as error:
             show_error(error)
             raise typer.Exit(CANNOT_BE_READ) from error
@@ -35,8 +40,17 @@ class _Group(TyperGroup):
             typer.echo("stopped", err=True)
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:  # the reader of our output has gone, as in `hitin ... | head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _discard_output()
             raise typer.Exit(0) from None
+        except OSError as error:
+            _discard_output()
+            show_error(HitinError(f"the machine would not do it: {error}"))
+            raise typer.Exit(CANNOT_BE_READ) from error
+
+
+def _discard_output() -> None:
+    """What is left in the buffer goes nowhere, so that nothing complains at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
@@ -51,6 +65,9 @@ app = typer.Typer(
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is escaped, not a crash
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     app()
 
 
@@ -110,7 +127,10 @@ def check(
     label_key: Annotated[
         str | None, typer.Option(help="The key or column of the labels, if not label, labels or doc_label.")
     ] = None,
-    encoding: Annotated[str | None, typer.Option(help="The encoding of the files, if not UTF-8.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="The encoding of the documents, if not UTF-8.")] = None,
+    taxonomy_encoding: Annotated[
+        str | None, typer.Option(help="The encoding of the taxonomy, if not that of the documents.")
+    ] = None,
     rare: Annotated[int, typer.Option(min=1, help="Labels with fewer training documents are called rare.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
@@ -136,36 +156,45 @@ def check(
                 taxonomy,
                 documents or (),
                 format=format.value,
-                separator=separator.replace("\\t", "\t") if separator else None,
+                separator=separator.replace("\\t", "\t") if separator is not None else None,
                 root=root,
                 homonyms=homonyms.value,
+                taxonomy_encoding=taxonomy_encoding or encoding,
                 encoding=encoding,
                 text_key=text_key,
                 label_key=label_key,
                 rare=rare,
                 progress=progress,
             )
-    except InputError as error:
+    except HitinError as error:
         if as_json:
             typer.echo(json.dumps(_error_report(error), indent=2))
         raise
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(found.to_json(), indent=2))
     else:
-        from rich.console import Console
-
-        from hitin.doctor.view import show
-
-        show(found, Console(highlight=False, stderr=found.exit_code == CANNOT_BE_READ))
+        _show(found)
     raise typer.Exit(found.exit_code)
 
 
-def _error_report(error: InputError) -> dict[str, object]:
-    from hitin.doctor.check_up import problem_to_json
+def _show(found: "CheckUp") -> None:
+    from rich.console import Console
+
+    from hitin.doctor.view import show
+
+    unreadable = found.exit_code == CANNOT_BE_READ
+    console = Console(highlight=False, stderr=unreadable)
+    with console.capture() as capture:
+        show(found, console)
+    typer.echo(capture.get(), nl=False, err=unreadable)
+
+
+def _error_report(error: HitinError) -> dict[str, object]:
+    from hitin.doctor.facts import problem_to_json
     from hitin.doctor.problems import Problems
 
     problems = Problems()
-    problems.add_error(error)
+    problems.add_error(error if isinstance(error, InputError) else InputError(str(error), kind="missing-extra"))
     return {
         "exit_code": CANNOT_BE_READ,
         "taxonomy": None,

@@ -1,16 +1,14 @@
 """Documents: a text and the names of its labels, from files, data frames, data sets or plain Python."""
 
-import ast
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from hitin.errors import InputError, OnError, raise_error
+from hitin.cells import labels_of, plain, text_of
+from hitin.errors import InputError, OnError, listed, place, raise_error, shown
 from hitin.files import Source
 from hitin.records import Record, RecordFormat, read_records
-from hitin.taxonomy import label_name, shown
 
 TEXT_KEYS = ("text", "token", "doc_token")
 LABEL_KEYS = ("label", "labels", "doc_label")
@@ -28,7 +26,7 @@ class Document(NamedTuple):
 
     @property
     def place(self) -> str:
-        return f"{self.file}:{self.line}" if self.file else f"document {self.line}"
+        return place(self.file, self.line)
 
 
 @dataclass(frozen=True)
@@ -40,31 +38,36 @@ class Keys:
     labelled: bool = True
     """Whether a document must have a label key."""
 
-    def find(self, available: Iterable[str]) -> tuple[str | None, str | None, str | None]:
-        """The keys of text, labels and id among those that are there."""
-        names = set(available)
-        return (
-            _first(names, (self.text,) if self.text else TEXT_KEYS),
-            _first(names, (self.label,) if self.label else LABEL_KEYS),
-            _first(names, ID_KEYS),
-        )
+    @property
+    def text_names(self) -> tuple[str, ...]:
+        return (self.text,) if self.text else TEXT_KEYS
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        return (self.label,) if self.label else LABEL_KEYS
 
     def columns(self, available: Sequence[str]) -> list[str]:
         """The wanted columns of a table, or an error that names those it has."""
-        text, label, id = self.find(available)
-        for found, flag, usual, named in (
-            (text, "--text-key", TEXT_KEYS, self.text),
-            (label, "--label-key", LABEL_KEYS, self.label),
-        ):
-            if found is None and (flag == "--text-key" or self.labelled):
-                looked_for = repr(named) if named else " or ".join(repr(key) for key in usual)
+        text, label = _first(available, self.text_names), _first(available, self.label_names)
+        if text is None:
+            raise _no_column("text", self.text_names, available)
+        if label is None and self.labelled:
+            raise _no_column("label", self.label_names, available)
+        wanted = [name for name in (text, label, _first(available, ID_KEYS)) if name is not None]
+        for name in wanted:
+            if list(available).count(name) > 1:
                 raise InputError(
-                    f"no column is called {looked_for}; there are: {_listed(available)}",
-                    kind="no-text" if flag == "--text-key" else "no-label",
-                    line=1,
-                    remedy=f"The first row names the columns. Say which one to take with {flag}.",
+                    f"two columns are called {shown(name)}", kind="bad-row", remedy="Give each a name of its own."
                 )
-        return [name for name in (text, label, id) if name is not None]
+        return wanted
+
+
+def _no_column(what: str, names: tuple[str, ...], available: Sequence[str]) -> InputError:
+    return InputError(
+        f"no column is called {' or '.join(repr(name) for name in names)}; there are: {listed(list(available))}",
+        kind=f"no-{what}",
+        remedy=f"Say which column to take with --{what}-key.",
+    )
 
 
 def read_documents(
@@ -75,28 +78,29 @@ def read_documents(
     labelled: bool = True,
     format: RecordFormat = "auto",
     encoding: str | None = None,
+    name: str | None = None,
     on_error: OnError = raise_error,
 ) -> Iterator[Document]:
-    """Stream documents from a file, a data frame (pandas, polars), a Hugging Face data set or an iterable.
+    """Stream documents from a file, a data frame (pandas, polars, Arrow), a Hugging Face data set or an iterable.
 
     An iterable holds mappings, `Document`s or `(text, labels)` pairs. Bad documents go to `on_error`, which
-    raises unless told otherwise. `labelled=False` lets documents come without a label key.
+    raises unless told otherwise. `labelled=False` lets documents come without a label key. `name` stands for
+    the file in the places of documents that come from none.
     """
     keys = Keys(text_key, label_key, labelled)
     if isinstance(data, str | Path):
         return _from_file(data, keys, format, encoding, on_error)
     if isinstance(data, Mapping):
         raise InputError(
-            f"one set of documents is expected, not a mapping of {_listed(data)}",
+            f"one set of documents is expected, not a mapping of {listed([str(key) for key in data])}",
             kind="bad-documents",
             remedy="Pick a split of it, for example data['train'].",
         )
-    columns = getattr(data, "columns", None)
-    columns = getattr(data, "column_names", None) if columns is None else columns
+    columns = getattr(data, "column_names", None) or getattr(data, "columns", None)
     if columns is not None and not callable(columns):
-        return _from_table(data, [str(name) for name in columns], keys, on_error)
+        return _from_table(data, list(columns), keys, name, on_error)
     if isinstance(data, Iterable):
-        return _from_items(data, keys, on_error)
+        return _from_items(data, keys, name, on_error)
     raise InputError(f"documents cannot be read from {shown(data)}", kind="bad-documents")
 
 
@@ -122,30 +126,57 @@ def _from_file(
         yield from documents_in(source, keys, format=format, on_error=on_error)
 
 
-def _from_table(data: object, names: list[str], keys: Keys, on_error: OnError) -> Iterator[Document]:
+def _from_table(
+    data: Any, columns: list[object], keys: Keys, name: str | None, on_error: OnError
+) -> Iterator[Document]:
     """Columns by name: the one access that data frames and data sets have in common."""
-    wanted = keys.columns(names)
-    columns = [data[name] for name in wanted]  # type: ignore[index]  # duck typing: a data frame or data set
-    for row, cells in enumerate(zip(*columns, strict=True), start=1):
+    wanted = keys.columns([str(column) for column in columns])
+    by_name = {str(column): column for column in columns}
+    try:
+        cells = [_column(data, by_name[column]) for column in wanted]
+    except (TypeError, KeyError) as error:
+        raise InputError(
+            f"the columns of a {type(data).__name__} cannot be read",
+            kind="bad-documents",
+            remedy="Collect it into a data frame first.",
+        ) from error
+    for row, values in enumerate(zip(*cells, strict=True), start=1):
         try:
-            yield _document(dict(zip(wanted, cells, strict=True)), keys, None, row)
+            yield _document(dict(zip(wanted, values, strict=True)), keys, name, row)
         except InputError as error:
             on_error(error)
 
 
-def _from_items(data: Iterable[object], keys: Keys, on_error: OnError) -> Iterator[Document]:
+def _column(data: Any, column: Any) -> Iterable[object]:
+    """The values of a column; a data set that numbers its classes is asked for their names."""
+    values = data[column]
+    features = getattr(data, "features", None)
+    feature = features.get(column) if isinstance(features, Mapping) else None
+    feature = getattr(feature, "feature", feature)  # what a list is made of
+    names = getattr(feature, "names", None)
+    return values if names is None else (_class_names(value, names) for value in values)
+
+
+def _class_names(value: object, names: list[str]) -> object:
+    if isinstance(value, list):
+        return [_class_names(each, names) for each in value]
+    return names[value] if isinstance(value, int) and 0 <= value < len(names) else value
+
+
+def _from_items(data: Iterable[object], keys: Keys, name: str | None, on_error: OnError) -> Iterator[Document]:
     for number, item in enumerate(data, start=1):
         try:
             if isinstance(item, Document):
-                yield item if item.line else item._replace(line=number)
+                yield item if item.line else item._replace(file=name, line=number)
             elif isinstance(item, Mapping):
-                yield _document(item, keys, None, number)
+                yield _document(item, keys, name, number)
             elif isinstance(item, tuple | list) and len(item) == 2:
-                yield _document({"text": item[0], "label": item[1]}, Keys(), None, number)
+                yield _document({"text": item[0], "label": item[1]}, Keys(labelled=keys.labelled), name, number)
             else:
                 raise InputError(
                     f"a document is a mapping or a pair of text and labels, not {shown(item)}",
                     kind="bad-documents",
+                    file=name,
                     line=number,
                 )
         except InputError as error:
@@ -154,103 +185,45 @@ def _from_items(data: Iterable[object], keys: Keys, on_error: OnError) -> Iterat
 
 def _document(record: Record, keys: Keys, file: str | None, line: int) -> Document:
     """The document of a record, or an `InputError` that names its place."""
-    text_key, label_key, id_key = keys.find(record)
     try:
-        if text_key is None or _is_missing(record[text_key]):
-            raise InputError(
-                f"the document has no text; its keys are {_listed(record)}",
-                kind="no-text",
-                remedy=f"The text is looked for under {', '.join(TEXT_KEYS)}; name another key with --text-key.",
-            )
-        labels: tuple[str, ...] = ()
-        if label_key is not None and not _is_missing(record[label_key]):
-            labels = label_names(record[label_key])
-        elif keys.labelled:
-            raise InputError(
-                f"the document has no label; its keys are {_listed(record)}",
-                kind="no-label",
-                remedy=f"Labels are looked for under {', '.join(LABEL_KEYS)}; name another key with --label-key. "
-                "A document that belongs nowhere has an empty list.",
-            )
-        id = None if id_key is None or _is_missing(record[id_key]) else str(record[id_key])
-        return Document(_text(record[text_key]), labels, id, file, line)
+        text = _value(record, keys.text_names)
+        if text is None:
+            raise _missing(record, "text", keys.text_names)
+        labels = _value(record, keys.label_names)
+        if labels is None and keys.labelled:
+            raise _missing(record, "label", keys.label_names)
+        id = _value(record, ID_KEYS)
+        return Document(
+            text_of(text),
+            () if labels is None else labels_of(labels),
+            None if id is None else str(id),
+            file,
+            line,
+        )
     except InputError as error:
         error.file, error.line = file, line
         raise
 
 
-def label_names(value: object) -> tuple[str, ...]:
-    """The names in a label cell: text, a number, or a list of these. Paths and `A|B` are left to `LabelReader`."""
-    value = _plain(value)
-    if isinstance(value, str):
-        return _names_in_text(value)
-    if isinstance(value, list | tuple | set | frozenset):
-        return tuple([label_name(_plain(name)) for name in value])
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return (label_name(value),)
-    raise InputError(
-        f"labels must be text or a list of texts, not {shown(value)}",
-        kind="bad-label",
-        remedy='Write "label": ["A", "B"], or "label": "A|B".',
-    )
+def _value(record: Record, names: tuple[str, ...]) -> object:
+    """The value under the first of the names that is there, as plain Python; `None` for what is missing."""
+    for name in names:
+        if name in record:
+            return plain(record[name])
+    return None
 
 
-def _names_in_text(text: str) -> tuple[str, ...]:
-    """One name, or the names of a list that a spreadsheet or data frame turned into text."""
-    text = text.strip()
-    if text.startswith("[") and text.endswith("]"):
-        for parse in (json.loads, ast.literal_eval):
-            try:
-                names = parse(text)
-            except (ValueError, SyntaxError, MemoryError, RecursionError):
-                continue
-            if isinstance(names, list) and all(isinstance(name, str) for name in names):
-                return tuple([label_name(name) for name in names])
-    return (label_name(text),) if text else ()
+def _missing(record: Record, what: str, names: tuple[str, ...]) -> InputError:
+    found = _first(record, names)
+    problem = (
+        f"its {found!r} is null" if found else f"its keys are {listed([str(key) for key in record])}, none is "
+    ) + ("" if found else " or ".join(repr(name) for name in names))
+    remedy = f"Name the right key with --{what}-key."
+    if what == "label":
+        remedy += " A document that belongs nowhere has an empty list."
+    return InputError(f"the document has no {what}: {problem}", kind=f"no-{what}", remedy=remedy)
 
 
-def _text(value: object) -> str:
-    """The text of a document: as it is, or words joined by blanks."""
-    value = _plain(value)
-    if isinstance(value, list | tuple):
-        value = " ".join([str(word) for word in value])
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        value = str(value)
-    elif not isinstance(value, str):
-        raise InputError(f"the text must be text or a list of words, not {shown(value)}", kind="no-text")
-    return value if value.isascii() else _whole_characters(value)
-
-
-def _whole_characters(text: str) -> str:
-    """Half characters, which JSON escapes can smuggle in, become the replacement character."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-def _plain(value: object) -> object:
-    """NumPy, Arrow and polars values as plain Python."""
-    if isinstance(value, str | list):
-        return value
-    for method in ("as_py", "to_list", "tolist"):
-        if hasattr(value, method):
-            return getattr(value, method)()
-    return value
-
-
-def _is_missing(value: object) -> bool:
-    """`None`, and the ways data frames say it: NaN and NA."""
-    if value is None:
-        return True
-    return (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
-
-
-def _first(names: set[str], candidates: tuple[str, ...]) -> str | None:
+def _first(available: Iterable[str], candidates: tuple[str, ...]) -> str | None:
+    names = set(available)
     return next((name for name in candidates if name in names), None)
-
-
-def _listed(names: Iterable[object], most: int = 8) -> str:
-    every = [str(name) for name in names]
-    return ", ".join(every[:most]) + (", ..." if len(every) > most else "") or "none"

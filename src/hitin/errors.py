@@ -1,5 +1,6 @@
 """What a user can get wrong, said so that it can be mended: where, what, and the remedy."""
 
+import reprlib
 from collections.abc import Callable
 
 
@@ -28,9 +29,7 @@ class InputError(HitinError, ValueError):
 
     @property
     def place(self) -> str:
-        """`file:line`, `file`, or nothing when the input was not a file."""
-        parts = [part for part in (self.file, str(self.line) if self.line else None) if part]
-        return ":".join(parts)
+        return place(self.file, self.line)
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.message}" if self.place else self.message
@@ -51,3 +50,32 @@ OnError = Callable[[InputError], None]
 
 def raise_error(error: InputError) -> None:
     raise error
+
+
+def place(file: str | None, line: int | None) -> str:
+    """`file:line`, `file`, or `document 3` where there is no file."""
+    if file:
+        return f"{file}:{line}" if line else file
+    return f"document {line}" if line else ""
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: its beginning, in quotes if it is text."""
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = 60
+    short.maxlist = short.maxdict = short.maxtuple = 4
+    return short.repr(value)
+
+
+def printable(text: str, most: int = 160) -> str:
+    """Text that does a terminal no harm: control characters escaped, the middle of a long one left out."""
+    if len(text) > most:
+        text = f"{text[: most // 2]} ... {text[-most // 2 :]}"
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def listed(names: list[str] | tuple[str, ...], most: int = 8) -> str:
+    """Names in a row, the first few."""
+    return ", ".join(printable(name, 40) for name in names[:most]) + (", ..." if len(names) > most else "") or "none"

@@ -1,30 +1,27 @@
-"""Bytes on disk to numbered lines of text: compression, encoding, limits; and writing without half-written files."""
+"""Bytes on disk or from a pipe to numbered lines of text: compression, encoding, limits."""
 
-import bz2
 import codecs
-import contextlib
-import gzip
 import io
-import lzma
 import os
-import secrets
-import sys
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import IO, Any, AnyStr, Self, TypeVar, cast
+from types import TracebackType
+from typing import IO, Any, AnyStr, Self, TypeVar
 
+from hitin import compression
 from hitin.errors import InputError, OnError, raise_error
-from hitin.extras import need
 
 T = TypeVar("T")
 
 LINE_LIMIT = 16 * 1024 * 1024
 """The longest line that is read, in bytes (characters for UTF-16 and UTF-32)."""
 
-COMPRESSION_SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
-_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+STANDARD_INPUT = "-"
+
+_HEAD = 64 * 1024
 _BOMS = {  # UTF-32 before UTF-16: one begins with the other
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -32,24 +29,27 @@ _BOMS = {  # UTF-32 before UTF-16: one begins with the other
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_HEAD = 64 * 1024
 
 
 class Source:
-    """A file opened for reading: decompressed, its encoding known, its lines counted."""
+    """A file opened for reading: decompressed, its encoding known, its lines counted. `-` is standard input."""
 
     def __init__(self, path: str | Path, *, encoding: str | None = None, limit: int = LINE_LIMIT) -> None:
-        self.name = str(path)
+        self.name = "standard input" if str(path) == STANDARD_INPUT else str(path)
         self.limit = limit
         self.line = 0
-        self._raw = self._stream = _open(Path(path))
+        self.compression: str | None = None
+        self._file = _open(path)
+        self._stream: Any = self._file
         try:
-            self.size = os.fstat(self._raw.fileno()).st_size
-            self.compression = _recognise(self._raw.peek(8), _MAGIC)
-            self._stream = self._decompressed()
-            self.head = self._guard(lambda: self._stream.peek(_HEAD)[:_HEAD])
-            if not self.head:
-                raise self.error("the file is empty", kind="empty-file", remedy="Give a file that has content.")
+            self.size = os.fstat(self._file.fileno()).st_size
+            start, self._stream = self._with_start(8)
+            self.compression = compression.recognise(start)
+            if self.compression:
+                self._stream = compression.open_compressed(self.compression, self._stream, "rb")
+            self.head, self._stream = self._with_start(_HEAD)
+            self.suffix = compression.format_suffix(path)
+            self._refuse_what_is_no_text()
             self.encoding = self._encoding(encoding)
         except BaseException:
             self.close()
@@ -65,57 +65,73 @@ class Source:
 
     def close(self) -> None:
         self._stream.close()
-        self._raw.close()
+        self._file.close()
 
     @property
     def position(self) -> int:
         """Bytes of the file consumed so far, compressed as they are: for progress against `size`."""
-        return self._raw.tell() if self._raw.seekable() and not self._raw.closed else 0
+        return self._file.tell() if not self._file.closed and self._file.seekable() else 0
 
-    @property
-    def format_suffix(self) -> str:
-        """The file's suffix in lower case, less that of the compression: `.jsonl` of `train.jsonl.xz`."""
-        path = Path(self.name)
-        if path.suffix.lower() in COMPRESSION_SUFFIXES:
-            path = path.with_suffix("")
-        return path.suffix.lower()
-
-    def head_lines(self, most: int = 50) -> list[str]:
-        """The first lines, for recognising the format; nothing is consumed."""
+    def head_lines(self) -> list[str]:
+        """The first lines that are not blank, for recognising a format; nothing is consumed."""
         text = self.head.decode(self.encoding, errors="replace")
-        lines = text.split("\n")
+        lines = (text.replace("\r", "\n") if "\n" not in text else text).split("\n")
         if len(self.head) == _HEAD:
             lines = lines[:-1] or lines  # the last one may be cut
-        return [line.rstrip("\r") for line in lines[:most]]
+        return [line.rstrip("\r") for line in lines if line.strip()]
+
+    @property
+    def first_line(self) -> str:
+        return next(iter(self.head_lines()), "")
 
     def error(self, message: str, *, kind: str, line: int | None = None, remedy: str | None = None) -> InputError:
         return InputError(message, kind=kind, file=self.name, line=line, remedy=remedy)
 
     def lines(self, on_error: OnError = raise_error) -> Iterator[str]:
-        """Lines with their ends, `self.line` being the number of the last one; only `\\n` ends a line."""
-        if self.encoding in ("utf-16", "utf-32") or self.encoding.startswith(("utf-16-", "utf-32-")):
-            yield from self._wide_lines()
+        """Lines with their ends, `self.line` being the number of the last one; one that is not text is left out."""
+        if self.encoding.startswith(("utf-16", "utf-32")) or self._has_old_line_ends():
+            yield from self._decoded_lines()
             return
         encoding = self.encoding
         for raw in self._limited(self._stream):
             try:
-                yield raw.decode(encoding)
-            except UnicodeDecodeError as error:
+                text = raw.decode(encoding)
+            except UnicodeError as error:
                 on_error(self._undecodable(error))
-                yield raw.decode(encoding, errors="replace")
+            else:
+                yield text
             if encoding == "utf-8-sig":  # a byte order mark stands at the start of a file only
                 encoding = "utf-8"
 
-    def _wide_lines(self) -> Iterator[str]:
+    def text(self) -> str:
+        """All of it, where a line has no meaning and no limit."""
         try:
-            with io.TextIOWrapper(self._stream, encoding=self.encoding, newline="\n") as text:
+            return str(self._guard(lambda: self._stream.read().decode(self.encoding)))
+        except UnicodeError as error:
+            raise self._undecodable(error) from error
+
+    def seekable_file(self) -> IO[bytes]:
+        """The bytes as a file in which one can move about: itself, or a temporary copy of what comes out of it."""
+        if self.compression is None and self._file.seekable():
+            return open(self.name, "rb")  # noqa: PTH123
+        copy = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
+        self._guard(lambda: shutil.copyfileobj(self._stream, copy))
+        copy.seek(0)
+        return copy
+
+    def _with_start(self, size: int) -> tuple[bytes, io.BufferedReader]:
+        """The first bytes of the stream, however slowly they come, and a stream that still has them."""
+        start = self._guard(lambda: _read_fully(self._stream, size))
+        return start, io.BufferedReader(_Rejoined(start, self._stream), buffer_size=_HEAD)
+
+    def _decoded_lines(self) -> Iterator[str]:
+        """Lines where bytes cannot be cut at line ends: wide encodings, and the line ends of old Macintoshes."""
+        newline = None if self._has_old_line_ends() else "\n"
+        try:
+            with io.TextIOWrapper(self._stream, encoding=self.encoding, newline=newline) as text:
                 yield from self._limited(text)
-        except UnicodeDecodeError as error:
-            raise self.error(
-                f"the file is not valid {self.encoding} after line {self.line}: {error.reason}",
-                kind="not-utf-8",
-                remedy="Save it as UTF-8, or name its encoding with --encoding.",
-            ) from error
+        except UnicodeError as error:
+            raise self._undecodable(error) from error
 
     def _limited(self, stream: IO[AnyStr]) -> Iterator[AnyStr]:
         """Lines of the stream, none longer than the limit."""
@@ -136,148 +152,125 @@ class Source:
         """Read, and say it plainly when the bytes cannot be had."""
         try:
             return read()
-        except UnicodeDecodeError:
+        except UnicodeError:
             raise
-        except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, _zstd_error()) as error:
+        except compression.reading_errors() as error:
             if self.compression:
-                what = f"the {self.compression} data is damaged or cut short"
-                remedy = "Copy or download the file again."
+                what, remedy = f"the {self.compression} data is damaged or cut short", "Copy or download it again."
             else:
                 what, remedy = "the file cannot be read", "Check the disk and the permissions of the file."
             raise self.error(f"{what} ({error})", kind="unreadable", remedy=remedy) from error
 
-    def _undecodable(self, error: UnicodeDecodeError) -> InputError:
-        byte = error.object[error.start]
+    def _undecodable(self, error: UnicodeError) -> InputError:
+        name = self.encoding.removesuffix("-sig").upper()
+        where = ""
+        if isinstance(error, UnicodeDecodeError) and error.start < len(error.object):
+            where = f": 0x{error.object[error.start]:02x} at byte {error.start + 1}"
         return self.error(
-            f"the bytes are not {self.encoding.removesuffix('-sig').upper()}: 0x{byte:02x} at byte {error.start + 1}",
+            f"the bytes are not {name}{where}",
             kind="not-utf-8",
-            line=self.line,
+            line=self.line or None,
             remedy="Save the file as UTF-8, or name its encoding, for example --encoding latin-1.",
         )
 
-    def _decompressed(self) -> io.BufferedReader:
-        if self.compression is None:
-            return self._raw
-        return io.BufferedReader(_compressed(self.compression, self._raw, "rb"), buffer_size=_HEAD)
+    def _refuse_what_is_no_text(self) -> None:
+        if not self.head:
+            raise self.error("the file is empty", kind="empty-file", remedy="Give a file that has content.")
+        if self.head.startswith(b"PK\x03\x04"):
+            raise self.error(
+                "this is a zip archive or a spreadsheet",
+                kind="unreadable",
+                remedy="Unpack it, or save the sheet as CSV (UTF-8).",
+            )
 
     def _encoding(self, named: str | None) -> str:
-        found = _recognise(self.head, _BOMS)
+        """The encoding that a byte order mark tells, or else the one that is named, or else UTF-8."""
+        found = next((name for mark, name in _BOMS.items() if self.head.startswith(mark)), None)
         if named is not None:
-            try:
-                name = codecs.lookup(named).name
-            except LookupError:
-                raise InputError(
-                    f"there is no encoding called {named!r}",
-                    kind="unknown-encoding",
-                    remedy="Python's names hold: utf-8, utf-16, latin-1, cp1252, shift_jis, gb18030 ...",
-                ) from None
-            return "utf-8-sig" if (name, found) == ("utf-8", "utf-8-sig") else name
-        if found is None and self._looks_wide():
+            named = _known_encoding(named)
+        if found or named:
+            return found or named or ""
+        if not self.head.startswith(b"PAR1") and self.head[:400].count(0) * 3 > len(self.head[:400]) > 3:
             raise self.error(
                 "the file looks like UTF-16 without a byte order mark",
                 kind="not-utf-8",
                 remedy="Name its encoding: --encoding utf-16-le or --encoding utf-16-be.",
             )
-        return found or "utf-8"
+        return "utf-8"
 
-    def _looks_wide(self) -> bool:
-        sample = self.head[:400]
-        return len(sample) >= 4 and not sample.startswith(b"PAR1") and sample.count(0) * 3 > len(sample)
+    def _has_old_line_ends(self) -> bool:
+        return b"\r" in self.head and b"\n" not in self.head
 
 
-def _open(path: Path) -> io.BufferedReader:
+class _Rejoined(io.RawIOBase):
+    """A stream with its first bytes, which were read already, put back in front."""
+
+    def __init__(self, start: bytes, rest: Any) -> None:
+        self._start = start
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        chunk = self._start[: len(buffer)] if self._start else self._rest.read(len(buffer))
+        self._start = self._start[len(chunk) :]
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+    def close(self) -> None:
+        self._rest.close()
+        super().close()
+
+
+def _read_fully(stream: Any, size: int) -> bytes:
+    chunks = []
+    while size > 0 and (chunk := stream.read(size)):
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)
+
+
+def _known_encoding(named: str) -> str:
+    try:
+        name = codecs.lookup(named).name
+        if b"a".decode(name) == "a" or "a".encode(name).decode(name) == "a":
+            return name
+    except (LookupError, UnicodeError, ValueError):
+        pass
+    raise InputError(
+        f"there is no encoding of text called {named!r}",
+        kind="unknown-encoding",
+        remedy="Python's names hold: utf-8, utf-16, latin-1, cp1252, shift_jis, gb18030 ...",
+    )
+
+
+def _open(path: str | Path) -> io.FileIO:
     name = str(path)
     try:
-        return io.BufferedReader(io.FileIO(path), buffer_size=_HEAD)
+        return io.FileIO(0, closefd=False) if name == STANDARD_INPUT else io.FileIO(path)
     except FileNotFoundError:
-        raise InputError("there is no such file", kind="missing-file", file=name, remedy=_neighbours(path)) from None
+        problem, kind, remedy = "there is no such file", "missing-file", _neighbours(Path(path))
     except IsADirectoryError:
-        raise InputError(
-            "this is a directory, not a file",
-            kind="directory",
-            file=name,
-            remedy="Name a file in it" + _listing(path) + ".",
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"the file cannot be opened ({error.strerror})",
-            file=name,
-            remedy="Check its name and permissions.",
-        ) from error
-    except ValueError as error:  # a NUL in the name
-        raise InputError(f"{name!r} is not a file name ({error})", kind="missing-file") from error
+        files = [child.name for child in _children(Path(path)) if child.is_file()]
+        problem, kind = "this is a directory, not a file", "directory"
+        remedy = "Name a file in it" + (f", such as {', '.join(sorted(files)[:3])}." if files else ".")
+    except (OSError, ValueError) as error:  # a ValueError for a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        problem, kind = f"the file cannot be opened ({reason})", "unreadable"
+        remedy = "Check its name and permissions."
+    raise InputError(problem, kind=kind, file=name, remedy=remedy)
 
 
 def _neighbours(path: Path) -> str:
     if not path.parent.is_dir():
         return f"Nor is there a directory {path.parent}: check the path."
-    from difflib import get_close_matches
-
-    near = get_close_matches(path.name, (child.name for child in path.parent.iterdir()), n=3)
+    near = get_close_matches(path.name, [child.name for child in _children(path.parent)], n=3)
     return f"Did you mean {' or '.join(near)}?" if near else "Check the path."
 
 
-def _listing(path: Path) -> str:
+def _children(folder: Path) -> list[Path]:
     try:
-        names = sorted(child.name for child in path.iterdir() if child.is_file())[:3]
+        return list(folder.iterdir())
     except OSError:
-        names = []
-    return ", such as " + ", ".join(names) if names else ""
-
-
-def _recognise(head: bytes, marks: dict[bytes, str]) -> str | None:
-    return next((name for mark, name in marks.items() if head.startswith(mark)), None)
-
-
-def zstd() -> ModuleType:
-    """Zstandard from the standard library (Python 3.14) or its back-port."""
-    module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-    return need(module, extra="zstd", purpose="A .zst file")
-
-
-def _zstd_error() -> type[Exception]:
-    for name in ("compression.zstd", "backports.zstd"):
-        if name in sys.modules:
-            return cast(type[Exception], sys.modules[name].ZstdError)
-    return zlib.error
-
-
-@contextlib.contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """A temporary path beside `path`, which takes its place when the block ends well and is gone otherwise."""
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        yield part
-        part.replace(target)
-    except OSError as error:
-        raise InputError(
-            f"the file cannot be written ({error.strerror or error})",
-            kind="unwritable",
-            file=str(target),
-            remedy="Check that the directory can be written to and that the disk has room.",
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-
-
-def write_text(path: str | Path, chunks: Iterable[str]) -> None:
-    """Write UTF-8 text, compressed as the suffix says, whole or not at all."""
-    path = Path(path)
-    compression = COMPRESSION_SUFFIXES.get(path.suffix.lower())
-    with replacing(path) as part, _open_for_writing(part, compression) as out:
-        for chunk in chunks:
-            out.write(chunk)
-
-
-def _open_for_writing(path: Path, compression: str | None) -> io.TextIOWrapper:
-    stream = _compressed(compression, path, "wb") if compression else path.open("wb")
-    return io.TextIOWrapper(stream, encoding="utf-8", newline="\n")
-
-
-def _compressed(compression: str, file: Any, mode: str) -> Any:
-    """A file or path through one of the compression libraries, which all open alike."""
-    library = {"gzip": gzip, "bzip2": bz2, "xz": lzma}.get(compression) or zstd()
-    return library.open(file, mode)
+        return []

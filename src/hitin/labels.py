@@ -1,15 +1,18 @@
 """The labels of a document, as people write them, to the numbers of a taxonomy, ancestors included."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
+from functools import cached_property
 from heapq import nlargest
+from itertools import pairwise
 from typing import NamedTuple
 
-from hitin.taxonomy import PATH_SEPARATOR, ROOT, Taxonomy
-from hitin.taxonomy_formats import SEPARATORS
+from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS, folded
+from hitin.taxonomy import Taxonomy
 
 DELIMITER = "|"
-_CACHE = 200_000  # names, and ancestor numbers, remembered at most
+_CACHE = 200_000  # names, and label numbers, remembered at most
+_COMPARED = 200_000  # labels that a misspelling is compared with
 
 
 class LabelSet(NamedTuple):
@@ -31,11 +34,23 @@ class LabelSet(NamedTuple):
 
 
 class LabelReader:
-    """Understands a name, `A|B`, and the paths `A > B > C` and `A--B--C`. A name that is a label comes first."""
+    """Understands a name, `A|B`, and the paths `A > B > C` and `A--B--C`. What is a label as it stands is not split.
 
-    def __init__(self, taxonomy: Taxonomy, *, delimiter: str = DELIMITER) -> None:
+    `separators` may stand between the names of a path; `root` is the artificial root, which names no label.
+    """
+
+    def __init__(
+        self,
+        taxonomy: Taxonomy,
+        *,
+        delimiter: str = DELIMITER,
+        separators: Sequence[str] = SEPARATORS,
+        root: str | None = ROOT,
+    ) -> None:
         self.taxonomy = taxonomy
-        self.delimiter = delimiter
+        self._delimiter = delimiter
+        self._separators = separators
+        self._root = root if root not in taxonomy else None
         self._known: dict[str, tuple[int, ...]] = {}
         self._sets: dict[frozenset[int], LabelSet] = {}
         self._remembered = 0
@@ -55,8 +70,8 @@ class LabelReader:
         if found is not None:
             return found
         found = self._look_up(label)
-        if found is None and self.delimiter in label:
-            pieces = [piece.strip() for piece in label.split(self.delimiter)]
+        if found is None and self._delimiter in label:
+            pieces = [piece.strip() for piece in label.split(self._delimiter)]
             return tuple(number for piece in pieces if piece for number in self._numbers(piece, unknown))
         if found is None:
             unknown.append(label)
@@ -68,7 +83,9 @@ class LabelReader:
     def _look_up(self, label: str) -> tuple[int, ...] | None:
         if label in self.taxonomy:
             return (self.taxonomy.index(label),)
-        for separator in SEPARATORS:
+        if label == self._root:
+            return ()
+        for separator in self._separators:
             if separator in label:
                 found = self._path([name.strip() for name in label.split(separator)])
                 if found is not None:
@@ -77,7 +94,7 @@ class LabelReader:
 
     def _path(self, names: list[str]) -> tuple[int, ...] | None:
         """A path whose label is called by it, or whose names are labels, each above the next."""
-        if len(names) > 1 and names[0] == ROOT and ROOT not in self.taxonomy:
+        if len(names) > 1 and names[0] == self._root:
             names = names[1:]
         whole = PATH_SEPARATOR.join(names)
         if whole in self.taxonomy:
@@ -85,7 +102,8 @@ class LabelReader:
         if not all(name in self.taxonomy for name in names):
             return None
         numbers = tuple(self.taxonomy.index(name) for name in names)
-        return numbers if set(numbers) <= set(self.taxonomy.closure(numbers[-1:])) else None
+        is_path = all(upper in self.taxonomy.ancestors(lower) for upper, lower in pairwise(numbers))
+        return numbers if is_path else None
 
     def _closed(self, given: frozenset[int]) -> LabelSet:
         labels = self._sets.get(given)
@@ -97,26 +115,27 @@ class LabelReader:
                 self._sets[given] = labels
         return labels
 
-    def nearest(self, label: str, most: int = 200_000) -> str | None:
-        """The label that is spelt most like this one, if any is close."""
-        wanted = _folded(label)
+    def nearest(self, label: str) -> str | None:
+        """The label that is spelt most like this one, if any is close. Of very many only case and blanks count."""
+        wanted = folded(label)
+        if wanted in self._by_spelling:
+            return self._by_spelling[wanted]
+        if len(self._by_spelling) > _COMPARED or len(wanted) > 200:
+            return None
         pairs = {wanted[at : at + 2] for at in range(len(wanted) - 1)} or {wanted}
 
-        def shared(candidate: str) -> float:
-            folded = _folded(candidate)
-            if wanted in (folded, _folded(candidate.rsplit(PATH_SEPARATOR, 1)[-1])):
-                return 2.0
-            return sum(pair in folded for pair in pairs) / max(len(wanted), len(folded), 1)
+        def shared(spelling: str) -> float:
+            return sum(pair in spelling for pair in pairs) / max(len(wanted), len(spelling))
 
-        best = nlargest(20, self.taxonomy.labels[:most], key=shared)
-        score, close = max((_likeness(wanted, candidate), candidate) for candidate in best)
-        return close if score >= 0.6 else None
+        best = nlargest(20, self._by_spelling, key=shared)
+        likeness, spelling = max((SequenceMatcher(None, wanted, spelling).ratio(), spelling) for spelling in best)
+        return self._by_spelling[spelling] if likeness >= 0.6 else None
 
-
-def _folded(name: str) -> str:
-    return "".join(char for char in name.casefold() if char.isalnum()) or name
-
-
-def _likeness(wanted: str, candidate: str) -> float:
-    names = (candidate, candidate.rsplit(PATH_SEPARATOR, 1)[-1])
-    return max(SequenceMatcher(None, wanted, _folded(name)).ratio() for name in names)
+    @cached_property
+    def _by_spelling(self) -> dict[str, str]:
+        """Labels by their folded names, and by the last of a path where that is no other label's."""
+        spellings = {folded(label): label for label in reversed(self.taxonomy.labels)}
+        for label in self.taxonomy.labels:
+            if PATH_SEPARATOR in label:
+                spellings.setdefault(folded(label.rsplit(PATH_SEPARATOR, 1)[-1]), label)
+        return spellings

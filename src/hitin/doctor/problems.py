@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from hitin.errors import InputError
+from hitin.errors import InputError, printable
 
 FIRST = 10
 
@@ -30,7 +30,7 @@ class Example(NamedTuple):
 class Kind(NamedTuple):
     severity: Severity
     title: str
-    remedy: str
+    remedy: str = ""
 
 
 KINDS: dict[str, Kind] = {
@@ -40,6 +40,9 @@ KINDS: dict[str, Kind] = {
         "Correct the spelling, or add them to the taxonomy.",
     ),
     "empty-split": Kind(Severity.WRONG, "files without a document", "Give a file with documents."),
+    "nothing-to-learn": Kind(
+        Severity.WRONG, "training files in which no document has both a text and a label", "Is the right column read?"
+    ),
     "leak": Kind(
         Severity.WRONG,
         "texts that stand in an earlier file too",
@@ -51,7 +54,7 @@ KINDS: dict[str, Kind] = {
     "empty-text": Kind(Severity.WARNING, "documents with an empty text", "Remove them, or find their text."),
     "duplicate-text": Kind(
         Severity.WARNING,
-        "documents whose text came before in the same file",
+        "documents whose text came before in the same split",
         "Keep one of each, with all its labels.",
     ),
     "missing-ancestors": Kind(
@@ -61,17 +64,17 @@ KINDS: dict[str, Kind] = {
     ),
     "encoding": Kind(
         Severity.WARNING,
-        "texts with signs of a wrong encoding",
-        "The file was once read in another encoding than it was written in: export it again as UTF-8.",
+        "texts and names with signs of a wrong encoding",
+        "They were once read in another encoding than they were written in: export them again as UTF-8.",
     ),
     "label-without-documents": Kind(
         Severity.WARNING,
-        "labels that no training document has",
+        "labels that no document has",
         "They cannot be learnt: add documents or drop them.",
     ),
     "label-only-in-other-splits": Kind(
         Severity.WARNING,
-        "labels of other files that no training document has",
+        "labels of other splits that no training document has",
         "They can only be missed: move some of their documents to training.",
     ),
     "rare-label": Kind(
@@ -80,9 +83,7 @@ KINDS: dict[str, Kind] = {
         "Expect low scores there, or merge them upwards.",
     ),
     "look-alike-labels": Kind(
-        Severity.WARNING,
-        "labels that differ only in case, blanks or punctuation",
-        "Are they meant to be one?",
+        Severity.WARNING, "labels that differ only in case, blanks or punctuation", "Are they meant to be one?"
     ),
     "homonym": Kind(
         Severity.WARNING,
@@ -93,18 +94,16 @@ KINDS: dict[str, Kind] = {
     "flat-taxonomy": Kind(
         Severity.WARNING,
         "taxonomy without any parent",
-        "If labels were meant to stand under others: is the separator right (tabs, not blanks)?",
+        "If labels were meant to stand under others: is the separator right (tabs, not blanks)? --separator names it.",
     ),
+    "broken-json": Kind(Severity.UNREADABLE, "lines of broken JSON"),
+    "no-text": Kind(Severity.UNREADABLE, "documents without a text"),
+    "no-label": Kind(Severity.UNREADABLE, "documents without a label"),
+    "bad-label": Kind(Severity.UNREADABLE, "documents whose label is neither text nor list"),
+    "bad-row": Kind(Severity.UNREADABLE, "rows that do not fit the header"),
+    "not-utf-8": Kind(Severity.UNREADABLE, "lines that are not UTF-8"),
 }
-
-_RECORD_TITLES = {
-    "broken-json": "lines of broken JSON",
-    "no-text": "documents without a text",
-    "no-label": "documents without a label",
-    "bad-label": "documents whose label is neither text nor list",
-    "ragged-row": "rows with more or fewer columns than the header",
-    "not-utf-8": "lines that are not UTF-8",
-}
+_UNREADABLE_FILE = Kind(Severity.UNREADABLE, "files that cannot be read")
 
 
 @dataclass
@@ -116,11 +115,14 @@ class Problem:
     title: str
     remedy: str
     count: int = 0
+    places: int = 0
+    """How many places there are; one may stand for several occurrences."""
     examples: list[Example] = field(default_factory=list)
+    """The first of them."""
 
 
 class Problems:
-    """Problems by kind, in the order they were met."""
+    """Problems by kind, the worst first and otherwise in the order they were met."""
 
     def __init__(self) -> None:
         self._by_kind: dict[str, Problem] = {}
@@ -128,28 +130,25 @@ class Problems:
     def __iter__(self) -> Iterator[Problem]:
         return iter(sorted(self._by_kind.values(), key=lambda problem: -problem.severity))
 
-    def add(self, kind: str, place: str, detail: str = "", *, count: int = 1) -> None:
-        problem = self._by_kind.setdefault(kind, Problem(kind, *KINDS[kind]))
-        self._note(problem, place, detail, count)
+    def add(self, kind: str, place: str = "", detail: str = "", *, count: int = 1, places: int = 1) -> None:
+        """Count an occurrence, or several; the place is kept while it is among the first."""
+        problem = self._problem(kind)
+        problem.count += count
+        problem.places += places
+        if place and len(problem.examples) < FIRST:
+            problem.examples.append(Example(place, printable(detail)))
 
     def add_error(self, error: InputError) -> None:
-        """A record or file that could not be read."""
-        title = _RECORD_TITLES.get(error.kind, "files that cannot be read")
-        remedy = error.remedy or "Correct the file."
-        problem = self._by_kind.setdefault(error.kind, Problem(error.kind, Severity.UNREADABLE, title, remedy))
-        self._note(problem, error.place, error.message, 1)
+        """A record or file that could not be read. Its remedy is said once, and again where it is another."""
+        problem = self._problem(error.kind)
+        problem.remedy = problem.remedy or error.remedy or ""
+        other = f" {error.remedy}" if error.remedy and error.remedy != problem.remedy else ""
+        self.add(error.kind, error.place or "the input", error.message + other)
 
     def wants_more(self, kind: str) -> bool:
-        """Whether another example of this kind would be kept."""
+        """Whether another place of this kind would be kept."""
         problem = self._by_kind.get(kind)
         return problem is None or len(problem.examples) < FIRST
 
-    @property
-    def worst(self) -> Severity:
-        return max((problem.severity for problem in self._by_kind.values()), default=Severity.WARNING)
-
-    @staticmethod
-    def _note(problem: Problem, place: str, detail: str, count: int) -> None:
-        problem.count += count
-        if len(problem.examples) < FIRST:
-            problem.examples.append(Example(place, detail))
+    def _problem(self, kind: str) -> Problem:
+        return self._by_kind.setdefault(kind, Problem(kind, *KINDS.get(kind, _UNREADABLE_FILE)))

@@ -1,15 +1,17 @@
 """The doctor's findings as tables for a person at a terminal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import PurePath
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from hitin.doctor.check_up import CheckUp, SplitFacts, TaxonomyFacts
+from hitin.doctor.facts import CheckUp, SplitFacts, TaxonomyFacts
 from hitin.doctor.problems import Problem, Severity
-from hitin.taxonomy_formats import FORMATS
+from hitin.taxonomy.reading import FORMATS
 
 _STYLES = {Severity.WARNING: "yellow", Severity.WRONG: "red", Severity.UNREADABLE: "bold red"}
 _WORDS = {Severity.WARNING: "warning", Severity.WRONG: "wrong", Severity.UNREADABLE: "unreadable"}
@@ -26,10 +28,9 @@ def show(check_up: CheckUp, console: Console) -> None:
     if check_up.exit_code == Severity.UNREADABLE:
         problems = [problem for problem in problems if problem.severity == Severity.UNREADABLE]
     else:
-        console.print(_taxonomy_table(check_up.taxonomy))
-        console.print(_level_table(check_up))
-        if check_up.splits:
-            console.print(_split_table(check_up.splits))
+        for table in _tables(check_up):
+            needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+            console.print(table, width=max(console.width, needed), crop=False, no_wrap=True)  # no number is cut
     for problem in problems:
         console.print(_problem(problem), soft_wrap=True)
     style, verdict = _VERDICTS[check_up.exit_code]
@@ -37,11 +38,19 @@ def show(check_up: CheckUp, console: Console) -> None:
         verdict = "The taxonomy is sound. Name files of documents to have them examined too."
     warnings = sum(problem.severity == Severity.WARNING for problem in problems)
     suffix = f" ({warnings} {'kind' if warnings == 1 else 'kinds'} of warnings above)" if warnings else ""
-    console.print(Text(verdict + suffix, style=style))
+    console.print(Text(verdict + suffix, style=style), soft_wrap=True)
 
 
-def _taxonomy_table(facts: TaxonomyFacts) -> RenderableType:
-    table = Table(title=_title(facts.file or "taxonomy"), title_justify="left", show_header=False)
+def _tables(check_up: CheckUp) -> Iterator[Table]:
+    names = _short([split.name for split in check_up.splits])
+    yield _taxonomy_table(check_up.taxonomy)
+    yield _level_table(check_up, names)
+    if check_up.splits:
+        yield _split_table(check_up.splits, names)
+
+
+def _taxonomy_table(facts: TaxonomyFacts) -> Table:
+    table = Table(title=Text(facts.file or "taxonomy", style="bold"), title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column()
     if facts.format:
@@ -69,15 +78,15 @@ def _homonyms(facts: TaxonomyFacts) -> str:
     return f"{facts.homonyms:,} names, one label each (--homonyms separate makes them several)"
 
 
-def _level_table(check_up: CheckUp, most: int = 20) -> RenderableType:
+def _level_table(check_up: CheckUp, names: list[str], most: int = 20) -> Table:
     """Labels by level, and how many of each level a document has."""
     facts = check_up.taxonomy
     title = "labels by level" + (", and how many of them a document has" if check_up.splits else "")
     table = Table(title=title, title_justify="left")
     for heading in ("level", "labels", "leaves"):
         table.add_column(heading, justify="right")
-    for split in check_up.splits:
-        table.add_column(escape(_short(split.file)), justify="right")
+    for name in names:
+        table.add_column(escape(name), justify="right")
     for level, (labels, leaves) in enumerate(zip(facts.levels, facts.leaves_by_level, strict=True)):
         if level == most:
             table.add_row("...", *[""] * (2 + len(check_up.splits)))
@@ -87,11 +96,11 @@ def _level_table(check_up: CheckUp, most: int = 20) -> RenderableType:
     return table
 
 
-def _split_table(splits: list[SplitFacts]) -> RenderableType:
+def _split_table(splits: list[SplitFacts], names: list[str]) -> Table:
     table = Table(title="documents", title_justify="left")
     table.add_column("")
-    for split in splits:
-        table.add_column(escape(_short(split.file)), justify="right")
+    for name in names:
+        table.add_column(escape(name), justify="right")
     rows: dict[str, Callable[[SplitFacts], str]] = {
         "documents": lambda split: f"{split.documents:,}",
         "labels that occur": lambda split: f"{split.labels_used:,}",
@@ -101,7 +110,7 @@ def _split_table(splits: list[SplitFacts]) -> RenderableType:
         "words: 95 % have up to": lambda split: f"{split.words['p95']:,.0f}",
         "words: longest": lambda split: f"{split.words['max']:,.0f}",
         "repeated texts": lambda split: f"{split.duplicates:,}",
-        "texts also in earlier files": lambda split: f"{sum(split.leaks.values()):,}",
+        "texts also in earlier files": lambda split: f"{split.leaked:,}",
     }
     for name, cell in rows.items():
         table.add_row(name, *[cell(split) for split in splits])
@@ -117,15 +126,16 @@ def _problem(problem: Problem) -> Text:
         ),
         *(Text.assemble("  ", (place, "bold"), f"  {detail}") for place, detail in problem.examples),
     ]
-    if problem.count > len(problem.examples) and problem.kind != "unknown-label":
-        lines.append(Text(f"  ... and {problem.count - len(problem.examples):,} more"))
+    if problem.places > len(problem.examples):
+        lines.append(Text(f"  ... and {problem.places - len(problem.examples):,} more"))
     return Text("\n").join(lines)
 
 
-def _title(file: str) -> Text:
-    return Text(file, style="bold")
-
-
-def _short(file: str) -> str:
-    """The last part of a path: what a narrow column has room for."""
-    return file.replace("\\", "/").rsplit("/", 1)[-1]
+def _short(names: list[str]) -> list[str]:
+    """The last parts of paths, as many as it takes to tell them apart."""
+    parts = [PurePath(name).parts or (name,) for name in names]
+    for count in range(1, max(map(len, parts), default=0) + 1):
+        short = ["/".join(each[-count:]) for each in parts]
+        if len(set(short)) == len(set(names)):
+            return short
+    return names

@@ -1,0 +1,50 @@
+"""Compressed files: told apart by their first bytes, written by their suffix."""
+
+import bz2
+import gzip
+import lzma
+import sys
+import zlib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hitin.extras import need
+
+SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
+MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+
+_ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+
+
+def recognise(head: bytes) -> str | None:
+    """The compression of a file that begins with these bytes."""
+    return next((name for mark, name in MAGIC.items() if head.startswith(mark)), None)
+
+
+def of_path(path: str | Path) -> str | None:
+    """The compression that a file's name asks for."""
+    return SUFFIXES.get(Path(path).suffix.lower())
+
+
+def format_suffix(path: str | Path) -> str:
+    """A file's suffix in lower case, less that of the compression: `.jsonl` of `train.jsonl.xz`."""
+    path = Path(path)
+    return (path.with_suffix("") if of_path(path) else path).suffix.lower()
+
+
+def open_compressed(compression: str, file: Any, mode: str) -> Any:
+    """A file or path through one of the libraries, which all open alike."""
+    library = {"gzip": gzip, "bzip2": bz2, "xz": lzma}.get(compression) or zstd()
+    return library.open(file, mode)
+
+
+def zstd() -> ModuleType:
+    """Zstandard from the standard library (Python 3.14) or its back-port."""
+    return need(_ZSTD, extra="zstd", purpose="A .zst file")
+
+
+def reading_errors() -> tuple[type[Exception], ...]:
+    """What is raised for data that cannot be had, or is damaged or cut short."""
+    errors: tuple[type[Exception], ...] = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
+    return (*errors, sys.modules[_ZSTD].ZstdError) if _ZSTD in sys.modules else errors

@@ -1,0 +1,126 @@
+"""What shows only when a taxonomy or a split has been read as a whole."""
+
+import re
+from collections import defaultdict
+from pathlib import PurePath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitin.doctor.facts import SplitFacts
+from hitin.doctor.mojibake import trouble_in
+from hitin.doctor.problems import Problems
+from hitin.doctor.splits import Split
+from hitin.errors import place, shown
+from hitin.labels import LabelReader
+from hitin.names import PATH_SEPARATOR, folded
+from hitin.taxonomy.reading import Reading
+
+_TRAIN = re.compile("(?<![a-z])train", re.IGNORECASE)
+
+
+def of_taxonomy(reading: Reading, problems: Problems) -> None:
+    """Repeated edges, homonyms, names that look alike or wrongly decoded, a taxonomy without parents."""
+    taxonomy = reading.taxonomy
+    for line, parent, child in reading.repeated:
+        problems.add("duplicate-edge", place(reading.file, line), f"{parent}{PATH_SEPARATOR}{child}")
+    for name in reading.homonyms:
+        number = taxonomy.index(name) if name in taxonomy else None
+        problems.add("homonym", reading.place_of(number) if number is not None else reading.file, name)
+    if taxonomy.depth == 1 and len(taxonomy) > 1:
+        problems.add("flat-taxonomy", reading.file, f"{len(taxonomy):,} labels, all at the top")
+    alike: defaultdict[str, list[int]] = defaultdict(list)
+    for number, label in enumerate(taxonomy.labels):
+        alike[folded(label)].append(number)
+        if trouble := trouble_in(label):
+            problems.add("encoding", reading.place_of(number), f"in the label {trouble!a}")
+    for numbers in alike.values():
+        if len(numbers) > 1:
+            names = " and ".join(shown(taxonomy.labels[number]) for number in numbers[:3])
+            problems.add("look-alike-labels", reading.place_of(numbers[-1]), names)
+
+
+def of_labels(reading: Reading, splits: list[Split], labels: LabelReader, problems: Problems, rare: int) -> None:
+    """Unknown labels, splits that teach nothing, and labels that training has too little of."""
+    for split in splits:
+        _unknown_labels(split, labels, problems)
+        if not split.documents:
+            problems.add("empty-split", split.name)
+    if not splits:
+        return
+    train = training_split(splits)
+    if not train.learnable:
+        if train.documents:
+            problems.add("nothing-to-learn", train.name, f"{train.documents:,} documents")
+        return
+    counts = train.label_counts
+    everywhere = sum((split.label_counts for split in splits), np.zeros_like(counts))
+    for label in np.argsort(counts, kind="stable")[: np.count_nonzero(counts < rare)].tolist():  # the rarest first
+        name, count, others = shown(reading.taxonomy.labels[label]), counts[label], everywhere[label]
+        if count:
+            problems.add("rare-label", reading.place_of(label), f"{name}: {count}")
+        elif others:
+            problems.add("label-only-in-other-splits", reading.place_of(label), f"{name}: {others} elsewhere")
+        else:
+            problems.add("label-without-documents", reading.place_of(label), name)
+
+
+def _unknown_labels(split: Split, labels: LabelReader, problems: Problems) -> None:
+    for unknown, count in split.unknown.items():
+        detail = f"{shown(unknown)}, {count:,} times" if count > 1 else shown(unknown)
+        if problems.wants_more("unknown-label") and (near := labels.nearest(unknown)):
+            detail += f"; did you mean {shown(near)}?"
+        problems.add("unknown-label", split.unknown_places[unknown], detail, count=count)
+    if split.unknown_beyond:
+        problems.add("unknown-label", count=split.unknown_beyond, places=split.unknown_beyond)
+
+
+def training_split(splits: list[Split]) -> Split:
+    """The first whose file, or else folder, is called train-something; or else the first."""
+    for part in (-1, -2):
+        for split in splits:
+            parts = PurePath(split.name).parts
+            if len(parts) >= -part and _TRAIN.search(parts[part]):
+                return split
+    return splits[0]
+
+
+def of_repetitions(splits: list[Split], facts: list[SplitFacts], problems: Problems) -> None:
+    """Texts that come twice in a split, and texts of a split that an earlier one has."""
+    seen: list[tuple[Split, NDArray[np.uint64], NDArray[np.int64]]] = []
+    for split, its_facts in zip(splits, facts, strict=True):
+        prints = split.prints
+        distinct, first, inverse = np.unique(prints, return_index=True, return_inverse=True)
+        again = np.flatnonzero(first[inverse] != np.arange(len(prints)))
+        its_facts.duplicates = len(again)
+        _add_pairs(problems, "duplicate-text", split, again, split, first[inverse[again]])
+        fresh = np.ones(len(distinct), dtype=bool)
+        for earlier, their_prints, their_first in seen:
+            _, ours, theirs = np.intersect1d(distinct, their_prints, assume_unique=True, return_indices=True)
+            if len(ours):
+                its_facts.leaks[earlier.name] = len(ours)
+            is_fresh = fresh[ours]
+            fresh[ours] = False
+            _add_pairs(problems, "leak", split, first[ours[is_fresh]], earlier, their_first[theirs[is_fresh]])
+        its_facts.leaked = int(np.count_nonzero(~fresh))
+        seen.append((split, distinct, first))
+
+
+def _add_pairs(
+    problems: Problems,
+    kind: str,
+    split: Split,
+    positions: NDArray[np.int64],
+    other: Split,
+    other_positions: NDArray[np.int64],
+) -> None:
+    """Count all pairs of equal texts, and name the first of them."""
+    order = np.argsort(positions)
+    shown_now = 0
+    for at in order[:10].tolist():
+        if not problems.wants_more(kind):
+            break
+        problems.add(kind, split.place(int(positions[at])), f"as {other.place(int(other_positions[at]))}")
+        shown_now += 1
+    if len(order) > shown_now:
+        problems.add(kind, count=len(order) - shown_now, places=len(order) - shown_now)
