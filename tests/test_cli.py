@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -145,12 +146,93 @@ def hitin(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "hitin", *map(str, arguments)]
 
 
-def test_output_into_a_closed_pipe_is_no_error(taxonomy: Path) -> None:
-    command = " ".join(hitin("check", taxonomy, "--json"))
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_output_into_a_closed_pipe_is_no_error(options: list[str], taxonomy: Path) -> None:
+    command = " ".join(hitin("check", taxonomy, *options))
+    script = f"{command} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["/bin/bash", "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_full_disk_is_told_without_a_traceback(taxonomy: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(hitin("check", taxonomy), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_names_that_the_terminal_cannot_show_are_escaped(options: list[str], write: Write) -> None:
+    taxonomy = write("taxonomy.tsv", "Root\tCafé\t日本\t😀\n")
+    documents = write("train.jsonl", '{"text": "a", "label": "日本x"}\n{"\\ud800": 1, "label": "日本"}\n')
+    environment = os.environ | {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
+    for arguments, code in (((taxonomy,), 0), ((taxonomy, documents), 2)):
+        done = subprocess.run(hitin("check", *arguments, *options), capture_output=True, env=environment, check=False)
+        assert done.returncode == code
+        assert b"Traceback" not in done.stderr
+        if options:
+            json.loads(done.stdout)
+
+
+def test_standard_input_is_a_dash(taxonomy: Path) -> None:
     done = subprocess.run(
-        f"{command} | true; exit ${{PIPESTATUS[0]}}", shell=True, capture_output=True, executable="/bin/bash"
+        hitin("check", taxonomy, "-", "--json"), input=GOOD + "{", capture_output=True, text=True, check=False
     )
-    assert done.stderr == b""
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["problems"][0]["examples"][0]["place"] == "standard input:3"
+
+
+def test_taxonomy_and_documents_may_have_different_encodings(write: Write, run: Run) -> None:
+    taxonomy = write("taxonomy.tsv", "Root\tSanté\n")
+    documents = write("train.jsonl", '{"text": "a", "label": "Santé"}'.encode("latin-1"))
+    options = ("--encoding", "latin-1", "--taxonomy-encoding", "utf-8")
+    assert run("check", taxonomy, documents, *options).exit_code == 0
+
+
+def test_a_missing_library_is_told_to_people_and_programs(
+    taxonomy: Path, write: Write, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    path = write("train.parquet", b"PAR1")
+    assert "pip install 'hitin[parquet]'" in run("check", taxonomy, path).stderr
+    report = json.loads(run("check", taxonomy, path, "--json").stdout)
+    assert report["problems"][0]["kind"] == "missing-extra"
+
+
+@pytest.mark.parametrize("columns", ["40", "200"])
+def test_no_number_is_cut_however_narrow_the_terminal(
+    columns: str, taxonomy: Path, write: Write, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    files = [write(f"split_{number}.jsonl", GOOD.replace("leg", f"leg {number}")) for number in range(8)]
+    shown = run("check", taxonomy, *files).stdout
+    assert "…" not in shown
+    assert all(f"split_{number}.jsonl" in shown for number in range(8))
+
+
+def test_files_of_the_same_name_are_told_apart_by_their_folders(taxonomy: Path, run: Run, tmp_path: Path) -> None:
+    for name in ("train", "test"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data.jsonl").write_text(GOOD.replace("a broken", f"a {name}"))
+    shown = run("check", taxonomy, tmp_path / "train" / "data.jsonl", tmp_path / "test" / "data.jsonl").stdout
+    assert "train/data.jsonl" in shown
+    assert "test/data.jsonl" in shown
+
+
+def test_ctrl_c_stops_without_a_traceback(taxonomy: Path) -> None:
+    with subprocess.Popen(
+        hitin("check", taxonomy, "-"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin
+        process.stdin.write(GOOD * 10_000)
+        process.stdin.flush()  # it is reading now, and waits for more
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert stderr.strip() == "stopped"
 
 
 def test_a_person_at_a_terminal_sees_progress_and_a_report(taxonomy: Path, write: Write) -> None:

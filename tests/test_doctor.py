@@ -78,7 +78,7 @@ def test_duplicates_and_leaks_are_found_whatever_the_blanks(taxonomy: Path, writ
     train = write("train.jsonl", line("one text", "Diet") + line("another", "Diet") + line("one  text ", "Diet"))
     test = write("test.jsonl", line("new", "Diet") + line("one text", "Diet") + line("One text", "Diet"))
     found = check(taxonomy, [train, test])
-    assert problem(found, "duplicate-text").examples == [(f"{train}:3", "as line 1")]
+    assert problem(found, "duplicate-text").examples == [(f"{train}:3", f"as {train}:1")]
     assert problem(found, "leak").examples == [(f"{test}:2", f"as {train}:1")]
     assert (found.splits[0].duplicates, found.splits[1].leaks) == (1, {str(train): 1})
     assert found.exit_code == 1
@@ -90,13 +90,47 @@ def test_the_same_file_twice_is_a_leak_of_every_text(taxonomy: Path, write: Writ
 
 
 def test_empty_texts_are_neither_duplicates_nor_leaks(taxonomy: Path, write: Write) -> None:
-    train = write("train.jsonl", line("", "Diet") + line(" ", "Diet"))
-    assert kinds(check(taxonomy, [train, train])) == {
-        "empty-text",
-        "missing-ancestors",
-        "label-without-documents",
-        "rare-label",
-    }
+    train = write("train.jsonl", line("a", "Diet") + line("", "Diet") + line(" ", "Diet"))
+    found = check(taxonomy, [train, write("test.jsonl", line("", "Diet") + line("b", "Diet"))])
+    assert not {"duplicate-text", "leak"} & kinds(found)
+    assert problem(found, "empty-text").count == 3
+
+
+def test_a_text_in_three_splits_leaks_twice(taxonomy: Path, write: Write) -> None:
+    first, second, third = (write(f"{name}.jsonl", line("a", "Diet") + line(name, "Diet")) for name in "xyz")
+    found = check(taxonomy, [first, second, third])
+    assert problem(found, "leak").count == 2
+    assert [split.leaked for split in found.splits] == [0, 1, 1]
+    assert found.splits[2].leaks == {str(first): 1, str(second): 1}
+
+
+@pytest.mark.parametrize("rows", ["foo,\nbar,\n", ",Diet\n ,Diet\n"])
+def test_training_data_without_a_text_that_has_a_label_is_wrong(rows: str, taxonomy: Path, write: Write) -> None:
+    found = check(taxonomy, [write("train.csv", f"text,label\n{rows}")])
+    assert problem(found, "nothing-to-learn").count == 1
+    assert found.exit_code == 1
+
+
+def test_shards_are_one_split_and_places_name_the_shard(taxonomy: Path, write: Write) -> None:
+    shards = [
+        write("train-00000-of-00002.jsonl", line("a", "Diet") + line("b", "Diet")),
+        write("train-00001-of-00002.jsonl", line("", "Diet") + line("c", "Football") + line("b", "Diet")),
+    ]
+    found = check(taxonomy, [*shards, write("test.jsonl", line("c", "Diet"))])
+    assert [split.documents for split in found.splits] == [5, 1]
+    assert problem(found, "duplicate-text").examples == [(f"{shards[1]}:3", f"as {shards[0]}:2")]
+    assert problem(found, "leak").examples[0].detail == f"as {shards[1]}:2"
+    assert "label-only-in-other-splits" not in kinds(found)
+
+
+def test_training_is_found_by_file_then_by_folder_then_by_order(taxonomy: Path, tmp_path: Path) -> None:
+    for name in ("test", "train", "constraints"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data.jsonl").write_text(line(name, "Diet" if name == "train" else "Football"))
+    by_folder = check(taxonomy, [tmp_path / name / "data.jsonl" for name in ("constraints", "test", "train")])
+    assert {example.detail for example in problem(by_folder, "rare-label").examples} == {"'Health': 1", "'Diet': 1"}
+    by_order = check(taxonomy, [tmp_path / name / "data.jsonl" for name in ("constraints", "test")])
+    assert {example.detail for example in problem(by_order, "rare-label").examples} == {"'Sport': 1", "'Football': 1"}
 
 
 def test_a_split_without_documents_is_wrong(taxonomy: Path, write: Write) -> None:
@@ -118,13 +152,32 @@ def test_rare_and_unseen_labels_are_counted_in_the_training_split(taxonomy: Path
     assert [example.detail for example in problem(found, "label-without-documents").examples] == ["'Football'"]
 
 
-@pytest.mark.parametrize("text", ["CafÃ© au lait", "itâ€™s", "broken \ufffd", "c1 \x92 quote"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CafÃ© au lait",
+        "itâ€™s",
+        "broken \ufffd",
+        "c1 \x92 quote",
+        "straÃŸe",
+        "Ãœber",
+        "ÐŸÑ€Ð¸Ð²ÐµÑ‚",
+        "ðŸ˜€",
+        "â‚¬5",
+        "nul \0",
+    ],
+)
 def test_signs_of_a_wrong_encoding_are_found(text: str, taxonomy: Path, write: Write) -> None:
     found = check(taxonomy, [write("train.jsonl", line(text, "Diet"))])
     assert problem(found, "encoding").count == 1
+    named = check(write("odd.tsv", f"Root\tA\nA\t{text}\n"))
+    assert problem(named, "encoding").examples[0].place.endswith("odd.tsv:2")
 
 
-@pytest.mark.parametrize("text", ["Café, naïve – “quoted” €5", "Ã la carte? no: Ä Ö Ü", "日本語 🎾", "bell \x07"])
+@pytest.mark.parametrize(
+    "text",
+    ["Café, naïve – “quoted” €5", "Ã la carte? no: Ä Ö Ü", "日本語 🎾", "bell \x07", "Größe ÄÖÜ ñandú", "Привет, мир"],
+)
 def test_text_that_is_only_foreign_is_no_encoding_trouble(text: str, taxonomy: Path, write: Write) -> None:
     assert "encoding" not in kinds(check(taxonomy, [write("train.jsonl", line(text, "Diet"))]))
 
@@ -163,8 +216,46 @@ def test_odd_taxonomies_are_remarked_upon(write: Write) -> None:
 
 def test_what_is_in_memory_can_be_checked_too() -> None:
     frame = pd.DataFrame({"text": ["a", "b"], "label": ["A", "C"]})
-    found = check(Taxonomy.from_edges([("A", "B")]), {"train": frame})
-    assert problem(found, "unknown-label").examples[0].place == "document 2"
+    taxonomy = Taxonomy.from_edges([("A", "B")])
+    for documents, place in (
+        ({"train": frame, "test": [("x", "A")]}, "train:2"),
+        ([frame], "documents 1:2"),
+        (frame, "documents 1:2"),
+    ):
+        assert problem(check(taxonomy, documents), "unknown-label").examples[0].place == place
+
+
+def test_one_file_may_stand_for_a_list_of_files(taxonomy: Path, write: Write) -> None:
+    train = write("train.jsonl", line("a", "Diet"))
+    assert check(taxonomy, train).splits == check(taxonomy, str(train)).splits == check(taxonomy, [train]).splits
+    with pytest.raises(InputError, match="files of documents are expected"):
+        check(taxonomy, 7)
+
+
+def test_every_unknown_label_is_counted_however_many(taxonomy: Path, write: Write) -> None:
+    found = check(taxonomy, [write("train.jsonl", "".join(line("a", f"new {number}") for number in range(12_000)))])
+    unknown = problem(found, "unknown-label")
+    assert (unknown.count, unknown.places, len(unknown.examples)) == (12_000, 12_000, 10)
+
+
+def test_each_error_keeps_its_own_remedy(taxonomy: Path, write: Write, tmp_path: Path) -> None:
+    write("train.jsonl", "{}")
+    write("test.jsonl", "{}")
+    missing = problem(check(taxonomy, [tmp_path / "trian.jsonl", tmp_path / "tset.jsonl"]), "missing-file")
+    assert "train.jsonl" in missing.remedy
+    assert "test.jsonl" in missing.examples[1].detail
+
+
+def test_separator_and_root_hold_for_the_labels_of_documents_too(write: Write) -> None:
+    paths = write("paths.txt", "Top/Health/Injury\nTop/Sport\n")
+    documents = write("a.jsonl", line("a", "Health/Injury") + line("b", "Top/Sport") + line("c", "Top", "Sport"))
+    assert check(paths, documents, separator="/", root="Top").exit_code == 0
+
+
+def test_long_and_hostile_names_do_the_terminal_no_harm(taxonomy: Path, write: Write) -> None:
+    found = check(taxonomy, [write("train.jsonl", line("a", "x" * 300_000) + line("b", "\x1b[2J\nnew line"))])
+    details = [example.detail for example in problem(found, "unknown-label").examples]
+    assert all(len(detail) < 250 and detail.isprintable() for detail in details)
 
 
 def test_a_taxonomy_that_cannot_be_read_raises(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ import gzip
 import io
 import json
 import lzma
+import os
+import threading
 from pathlib import Path
 
 import datasets
@@ -14,11 +16,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from backports import zstd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hitin import Document, InputError, read_documents
+from hitin.cells import labels_of
+from hitin.compression import zstd
 from tests.conftest import Write
 
 ROWS = [("Acute appendicitis", ["Health", "Injury"]), ("Offside!", ["Sport"])]
@@ -55,7 +58,7 @@ def test_words_in_a_list_are_joined_and_places_are_kept(write: Write) -> None:
     assert list(read_documents(path)) == [Document("a b 3", ("X--Y",), "7", str(path), 2)]
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, zstd.compress, bytes])
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, zstd().compress, bytes])
 @pytest.mark.parametrize(
     ("name", "content"), [("a.jsonl", json_lines()), ("a.csv", csv_text()), ("a.tsv", csv_text("\t"))]
 )
@@ -121,11 +124,119 @@ def test_a_list_that_a_data_frame_turned_into_text_is_a_list_again(write: Write)
     assert pairs(write("a.csv", content)) == [("a", ["A", "B"]), ("b", []), ("c", ["[odd"])]
 
 
+@pytest.mark.parametrize(
+    ("cell", "labels"),
+    [
+        ("['Health' 'Diet']", ["Health", "Diet"]),
+        ("['Health'\n 'Diet']", ["Health", "Diet"]),
+        ('["Health", "Diet"]', ["Health", "Diet"]),
+        ("['it\\'s', \"a \\\\ b\"]", ["it's", "a \\ b"]),
+        ("[1, 2]", ["1", "2"]),
+        ("[1 2]", ["1", "2"]),
+        ("[]", []),
+        ("[red]", ["[red]"]),
+        ("['a' b]", ["['a' b]"]),
+        ("[{[]:1}]", ["[{[]:1}]"]),
+        ("[true]", ["True"]),
+    ],
+)
+def test_lists_in_cells_are_read_as_json_python_and_numpy_write_them(cell: str, labels: list[str]) -> None:
+    assert pairs([("text", cell)]) == [("text", labels)]
+
+
+@given(st.text("[]'\"\\ ,ab1{}", max_size=20))
+def test_any_cell_is_labels_or_a_clear_error(cell: str) -> None:
+    try:
+        assert all(labels_of(cell))
+    except InputError as error:
+        assert error.kind == "bad-label"
+
+
+@given(st.lists(st.text("ab'\" ,|[]\\\t", min_size=1, max_size=6).filter(str.strip), max_size=4))
+def test_a_list_printed_by_python_reads_back(names: list[str]) -> None:
+    printed = "[" + ", ".join(repr(name) for name in names) + "]"
+    assert labels_of(printed) == tuple(name.strip().replace("\t", "t") for name in names) or "\t" in "".join(names)
+
+
+def test_quotes_in_tab_separated_files_count_only_where_they_must(write: Write) -> None:
+    rows = ['"Unclosed start\tA', "plain\tB", 'ending in quote"\tA', '"Hello" she said\tB', '"quoted ""cell"""\t"A"']
+    raw = write("raw.tsv", "\n".join(["text\tlabel", *rows]) + "\n")
+    assert [text for text, _ in pairs(raw)] == [
+        '"Unclosed start',
+        "plain",
+        'ending in quote"',
+        '"Hello" she said',
+        'quoted "cell"',
+    ]
+    frame = pd.DataFrame({"text": ["one\nline\tand tab", 'a "b"', "last\n\n"], "label": ["A", "B", "C"]})
+    written = list(read_documents(write("pandas.tsv", frame.to_csv(sep="\t", index=False))))
+    assert [document.text for document in written] == list(frame["text"])
+    assert [document.line for document in written] == [2, 4, 5]
+
+
+def test_empty_cells_at_the_end_of_a_row_are_no_harm(write: Write) -> None:
+    assert pairs(write("a.csv", "text,label\na,A,,\nb,B,\n")) == [("a", ["A"]), ("b", ["B"])]
+
+
+def test_the_delimiter_is_the_one_that_gives_the_right_columns(write: Write) -> None:
+    assert pairs(write("a.csv", "text;label;a,b,c,d\nx, y;A;1\n")) == [("x, y", ["A"])]
+
+
+def test_parquet_comes_compressed_and_through_pipes(tmp_path: Path, write: Write) -> None:
+    out = io.BytesIO()
+    pq.write_table(pa.table({"text": ["a"], "label": ["b"]}), out)
+    for compress in (gzip.compress, lzma.compress, zstd().compress):
+        assert pairs(write("a.parquet.gz", compress(out.getvalue()))) == [("a", ["b"])]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(out.getvalue()))
+    writer.start()
+    assert pairs(pipe) == [("a", ["b"])]
+    writer.join()
+
+
+def test_parquet_without_its_column_or_with_broken_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"body": ["a"], "label": ["b"]}), path)
+    with pytest.raises(InputError, match=r"a\.parquet: no column is called 'text' .*; there are: body, label"):
+        pairs(path)
+    broken = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe"))
+    pq.write_table(pa.table({"text": broken, "label": ["b"]}), path)
+    with pytest.raises(InputError, match="damaged after row 0"):
+        pairs(path)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_data_set_that_numbers_its_classes_gives_their_names(several: bool) -> None:
+    kind: object = datasets.ClassLabel(names=["A", "B"])
+    kind = datasets.Sequence(kind) if several else kind
+    features = datasets.Features({"text": datasets.Value("string"), "label": kind})
+    data = datasets.Dataset.from_dict({"text": ["x"], "label": [[1, 0] if several else 1]}, features=features)
+    assert pairs(data) == [("x", ["B", "A"] if several else ["B"])]
+
+
+def test_columns_that_come_twice_or_cannot_be_had_are_refused(write: Write) -> None:
+    twice = pd.DataFrame([["a", "b", "A"]], columns=["text", "text", "label"])
+    for data in (twice, write("a.csv", "text,label,label\na,A,B\n")):
+        with pytest.raises(InputError, match="two columns are called"):
+            pairs(data)
+    with pytest.raises(InputError, match="Collect it into a data frame"):
+        pairs(pl.LazyFrame({"text": ["a"], "label": ["b"]}))
+
+
+def test_columns_may_be_numbers() -> None:
+    assert pairs(pd.DataFrame([["a", "A"]]), text_key="0", label_key="1") == [("a", ["A"])]
+
+
 TABLES = {
     "pandas": pd.DataFrame(ROWS, columns=["text", "label"]),
     "polars": pl.DataFrame({"text": [text for text, _ in ROWS], "label": [labels for _, labels in ROWS]}),
     "datasets": datasets.Dataset.from_dict(
         {"text": [text for text, _ in ROWS], "label": [labels for _, labels in ROWS]}
+    ),
+    "arrow": pa.table({"text": [text for text, _ in ROWS], "label": [labels for _, labels in ROWS]}),
+    "categorical": pd.DataFrame({"text": [text for text, _ in ROWS], "label": [labels for _, labels in ROWS]}).astype(
+        {"text": "category"}
     ),
     "arrow in pandas": pa.table(
         {"text": [text for text, _ in ROWS], "label": [labels for _, labels in ROWS]}
@@ -144,7 +255,7 @@ def test_data_frames_data_sets_and_lists_are_accepted(kind: str) -> None:
 
 def test_numpy_and_missing_values_of_data_frames_are_understood() -> None:
     frame = pd.DataFrame({"text": ["a", "b"], "label": [np.array(["A"]), np.nan]})
-    with pytest.raises(InputError, match=r"^2: the document has no label"):
+    with pytest.raises(InputError, match=r"^document 2: the document has no label: its 'label' is null"):
         pairs(frame)
     assert pairs(frame, labelled=False) == [("a", ["A"]), ("b", [])]
     assert pairs(pd.DataFrame({"text": ["a"], "label": np.array([3], dtype=np.int64)})) == [("a", ["3"])]
@@ -168,7 +279,7 @@ BAD = {
     "no text": (
         "a.jsonl",
         '{"title": "a", "label": "b"}',
-        ":1: the document has no text; its keys are title",
+        ":1: the document has no text: its keys are title, label, none is 'text'",
         "no-text",
     ),
     "null text": ("a.jsonl", '{"text": null, "label": "b"}', ":1: the document has no text", "no-text"),
@@ -182,10 +293,18 @@ BAD = {
         "a.csv",
         "text,label\na,b\na,b,c\n",
         ":3: the row has 3 columns where the header has 2",
-        "ragged-row",
+        "bad-row",
     ),
-    "short row": ("a.csv", "text,label\na\n", ":2: the row has 1 columns where the header has 2", "ragged-row"),
-    "open quote": ("a.csv", 'text,label\n"a,b\nc,d\n', ":2: the row cannot be read", "ragged-row"),
+    "short row": ("a.csv", "text,label\na\n", ":2: the row has 1 columns where the header has 2", "bad-row"),
+    "open quote": ("a.csv", 'text,label\n"a,b\nc,d\n', ":2: the row cannot be read", "bad-row"),
+    "the named key is not there": (
+        "a.jsonl",
+        '{"text": "a", "tag": "b"}',
+        ":1: the document has no label: its keys are text, tag, none is 'label'",
+        "no-label",
+    ),
+    "words that are none": ("a.jsonl", '{"text": [{"a": 1}], "label": "b"}', ":1: the text must be text", "no-text"),
+    "header on line 3": ("a.csv", "\n\nbody,label\na,b\n", ":3: no column is called 'text'", "no-text"),
     "no text column": ("a.csv", "body,label\na,b\n", ":1: no column is called 'text'", "no-text"),
     "no label column": ("a.tsv", "text\tcategory\na\tb\n", ":1: no column is called 'label'", "no-label"),
     "not UTF-8": ("a.jsonl", b'{"text": "caf\xe9", "label": "b"}', ":1: the bytes are not UTF-8", "not-utf-8"),
@@ -214,7 +333,7 @@ def test_bad_documents_can_be_noted_and_left_out(write: Write) -> None:
     errors.clear()
     rows = 'text,label\na,A\nb\n"c" d,C\ne,E\n'
     assert pairs(write("a.csv", rows), on_error=errors.append) == [("a", ["A"]), ("e", ["E"])]
-    assert [(error.kind, error.line) for error in errors] == [("ragged-row", 3), ("ragged-row", 4)]
+    assert [(error.kind, error.line) for error in errors] == [("bad-row", 3), ("bad-row", 4)]
 
 
 @pytest.mark.parametrize("data", [{"train": [], "test": []}, 7, [1], ["just a text"]])

@@ -5,16 +5,18 @@ import gzip
 import lzma
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from backports import zstd
 
 from hitin import InputError
+from hitin.compression import zstd
 from hitin.errors import MissingExtraError
 from hitin.extras import need
-from hitin.files import LINE_LIMIT, Source, replacing, write_text
+from hitin.files import LINE_LIMIT, Source
+from hitin.writing import write_text
 from tests.conftest import Write
 
 TEXT = "first\nsecond é 👩‍⚕️\r\nthird"
@@ -22,7 +24,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
     "bzip2": bz2.compress,
     "xz": lzma.compress,
-    "zstd": zstd.compress,
+    "zstd": zstd().compress,
 }
 
 
@@ -42,7 +44,7 @@ def test_compression_is_told_by_content_not_by_name(compression: str, suffix: st
     path = write(f"a.txt{suffix}", COMPRESS[compression](TEXT.encode()))
     with Source(path) as source:
         assert source.compression == compression
-        assert source.format_suffix == ".txt"
+        assert source.suffix == ".txt"
         assert "".join(source.lines()) == TEXT
 
 
@@ -73,8 +75,50 @@ def test_utf_16_without_a_mark_or_cut_in_half_is_explained(write: Write) -> None
     with pytest.raises(InputError, match="--encoding utf-16-le"):
         lines_of(write("a.txt", "some words".encode("utf-16-le")))
     assert lines_of(write("b.txt", "some words".encode("utf-16-le")), encoding="utf-16-le") == ["some words"]
-    with pytest.raises(InputError, match="not valid utf-16 after line 0"):
+    with pytest.raises(InputError, match="the bytes are not UTF-16"):
         lines_of(write("c.txt", "some words".encode("utf-16")[:-1]))
+
+
+@pytest.mark.parametrize("name", ["utf-9", "hex", "rot13", "undefined"])
+def test_what_is_no_encoding_of_text_is_refused(name: str, write: Write) -> None:
+    with pytest.raises(InputError, match=f"no encoding of text called '{name}'"):
+        lines_of(write("a.txt", "text"), encoding=name)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_believed_whatever_encoding_is_named(encoding: str, write: Write) -> None:
+    assert "".join(lines_of(write("a.txt", TEXT.encode(encoding)), encoding="latin-1")) == TEXT
+
+
+def test_bytes_that_the_named_encoding_cannot_be_are_refused(write: Write) -> None:
+    for name, content in (("utf-16", b"abc"), ("ascii", "é".encode()), ("idna", b"xn--\xff")):
+        with pytest.raises(InputError, match=f"not {name.upper()}"):
+            lines_of(write("a.txt", content), encoding=name)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_line_ends_of_old_macintoshes_are_line_ends(encoding: str, write: Write) -> None:
+    assert lines_of(write("a.txt", "one\rtwo\r".encode(encoding))) == ["one\n", "two\n"]
+
+
+def test_a_line_that_cannot_be_decoded_is_noted_and_left_out(write: Write) -> None:
+    errors: list[InputError] = []
+    with Source(write("a.txt", b"one\ncaf\xe9\nthree\n")) as source:
+        assert list(source.lines(errors.append)) == ["one\n", "three\n"]
+    assert [(error.kind, error.line) for error in errors] == [("not-utf-8", 2)]
+
+
+def test_spreadsheets_and_archives_are_named_as_such(write: Write) -> None:
+    with pytest.raises(InputError, match=r"(?s)zip archive or a spreadsheet.*CSV"):
+        lines_of(write("a.csv", b"PK\x03\x04\x14\x00"))
+
+
+def test_a_file_that_cannot_be_read_is_an_input_error() -> None:
+    path = Path("/proc/self/mem")
+    if not path.exists():
+        pytest.skip("this system has no such file")
+    with pytest.raises(InputError, match="the file cannot be read"):
+        lines_of(path)
 
 
 def test_a_line_over_the_limit_is_refused_and_one_at_the_limit_is_not(write: Write) -> None:
@@ -100,14 +144,22 @@ def test_missing_files_directories_and_unreadable_ones_are_told_apart(tmp_path: 
         Source(tmp_path / "no" / "such" / "file")
     with pytest.raises(InputError, match=r"(?s)a directory, not a file.*train\.jsonl"):
         Source(tmp_path)
-    with pytest.raises(InputError, match="not a file name"):
+    with pytest.raises(InputError, match="embedded null byte"):
         Source("a\0b")
 
 
-def test_a_pipe_can_be_read(tmp_path: Path) -> None:
+def test_a_pipe_can_be_read_however_slowly_it_comes(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=lambda: pipe.write_bytes(gzip.compress(TEXT.encode())))
+    content = gzip.compress(TEXT.encode())
+
+    def write_slowly() -> None:
+        with pipe.open("wb", buffering=0) as out:
+            for byte in (content[:1], content[1:20], content[20:]):
+                out.write(byte)
+                time.sleep(0.05)
+
+    writer = threading.Thread(target=write_slowly)
     writer.start()
     assert "".join(lines_of(pipe)) == TEXT
     writer.join()
@@ -136,8 +188,9 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be written"), replacing(tmp_path / "file" / "below"):
-        pass
+    for path in (tmp_path / "file" / "below", tmp_path / ("x" * 300)):
+        with pytest.raises(InputError, match="cannot be written"):
+            write_text(path, ["text"])
 
 
 def test_a_missing_library_names_the_extra_that_brings_it() -> None:

@@ -50,6 +50,23 @@ def test_a_path_finds_the_label_that_is_called_by_it() -> None:
     assert reader.nearest("injury") in ("Health > Injury", "Sport > Injury")
 
 
+def test_a_path_in_the_wrong_order_is_no_path() -> None:
+    reader = LabelReader(TAXONOMY)
+    for path in ("Injury > Health > Fracture", "Fracture > Injury", "Sport > Fracture"):
+        assert reader.read([path]).unknown == (path,)
+
+
+def test_the_artificial_root_is_no_unknown_label() -> None:
+    assert names(LabelReader(TAXONOMY), "Root", "Diet") == {"Health", "Diet"}
+    assert LabelReader(TAXONOMY, root="Top").read(["Root"]).unknown == ("Root",)
+
+
+def test_other_separators_and_delimiters_can_be_given() -> None:
+    reader = LabelReader(TAXONOMY, separators=["/"], delimiter=";")
+    assert names(reader, "Health/Diet;Sport/Football") == {"Health", "Diet", "Sport", "Football"}
+    assert reader.read(["Health > Diet"]).unknown == ("Health > Diet",)
+
+
 def test_what_is_not_known_is_handed_back_and_the_rest_is_read() -> None:
     found = LabelReader(TAXONOMY).read(["Fractur|Diet", "Sport > Injury", "Football"])
     assert found.unknown == ("Fractur", "Sport > Injury")
@@ -77,6 +94,12 @@ def test_given_complete_and_deepest_labels_are_told_apart() -> None:
 )
 def test_the_nearest_spelling_is_found(written: str, meant: str | None) -> None:
     assert LabelReader(TAXONOMY).nearest(written) == meant
+
+
+def test_deep_labels_are_suggested_among_very_many() -> None:
+    many = Taxonomy.from_edges([(f"parent {number % 9}", f"label number {number}") for number in range(210_000)])
+    assert LabelReader(many).nearest("Label-Number 209999") == "label number 209999"
+    assert LabelReader(many).nearest("labl number 209999") is None
 
 
 @given(taxonomies(NAMES), st.data())

@@ -42,7 +42,7 @@ def test_goemotions_is_found_to_leak_between_its_splits(shared: Path) -> None:
     found = check(folder / "taxonomy.tsv", [folder / f"{split}.jsonl.xz" for split in ("train", "val", "test")])
     train, _, test = found.splits
     assert (train.documents, test.documents) == (43_410, 5_427)
-    assert test.leaks[train.file] == 32
+    assert test.leaks[train.name] == 32
     assert round(train.several_paths, 2) == 0.16
     assert found.exit_code == 1
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitin import InputError, Taxonomy
-from hitin.taxonomy import label_name
+from hitin.names import label_name
 from tests.strategies import edge_lists, taxonomies
 
 HEALTH = Taxonomy.from_edges(
@@ -40,7 +40,7 @@ def test_parents_children_roots_and_leaves_are_those_of_the_edges() -> None:
     assert HEALTH.leaves.tolist() == [2, 3, 4]
     assert HEALTH.depth == 2
     assert HEALTH.is_tree
-    assert HEALTH.path(4) == "Sport > Football"
+    assert HEALTH.ancestors(4) == (1,)
     assert "Diet" in HEALTH
     assert "Root" not in HEALTH
     assert HEALTH.index("Diet") == 3
@@ -128,6 +128,17 @@ def test_a_chain_of_100_000_labels_needs_no_recursion() -> None:
     assert taxonomy.depth == 100_000
     assert len(taxonomy.ancestors(99_999)) == 99_999
     assert Taxonomy.from_nested({"a": {"b": {}}}).depth == 2
+
+
+def test_a_taxonomy_does_not_change_and_knows_its_numbers() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        HEALTH.edges[0, 0] = 3
+    with pytest.raises(ValueError, match="read-only"):
+        HEALTH.children(0)[:] = 1
+    for number in (-1, 5):
+        with pytest.raises(IndexError, match="from 0 to 4"):
+            HEALTH.closure([number])
+    assert HEALTH.closure(np.array([4])) == (1, 4)
 
 
 def test_taxonomies_can_be_copied_pickled_and_used_as_keys() -> None:

@@ -96,6 +96,12 @@ def read_documents(
             kind="bad-documents",
             remedy="Pick a split of it, for example data['train'].",
         )
+    if hasattr(data, "collect"):  # asking for the columns of a lazy frame may cost much
+        raise InputError(
+            f"a {type(data).__name__} has no rows yet",
+            kind="bad-documents",
+            remedy="Collect it into a data frame first.",
+        )
     columns = getattr(data, "column_names", None) or getattr(data, "columns", None)
     if columns is not None and not callable(columns):
         return _from_table(data, list(columns), keys, name, on_error)
@@ -132,14 +138,7 @@ def _from_table(
     """Columns by name: the one access that data frames and data sets have in common."""
     wanted = keys.columns([str(column) for column in columns])
     by_name = {str(column): column for column in columns}
-    try:
-        cells = [_column(data, by_name[column]) for column in wanted]
-    except (TypeError, KeyError) as error:
-        raise InputError(
-            f"the columns of a {type(data).__name__} cannot be read",
-            kind="bad-documents",
-            remedy="Collect it into a data frame first.",
-        ) from error
+    cells = [_column(data, by_name[column]) for column in wanted]
     for row, values in enumerate(zip(*cells, strict=True), start=1):
         try:
             yield _document(dict(zip(wanted, values, strict=True)), keys, name, row)

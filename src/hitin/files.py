@@ -131,7 +131,7 @@ class Source:
             with io.TextIOWrapper(self._stream, encoding=self.encoding, newline=newline) as text:
                 yield from self._limited(text)
         except UnicodeError as error:
-            raise self._undecodable(error) from error
+            raise self._undecodable(None) from error
 
     def _limited(self, stream: IO[AnyStr]) -> Iterator[AnyStr]:
         """Lines of the stream, none longer than the limit."""
@@ -161,10 +161,11 @@ class Source:
                 what, remedy = "the file cannot be read", "Check the disk and the permissions of the file."
             raise self.error(f"{what} ({error})", kind="unreadable", remedy=remedy) from error
 
-    def _undecodable(self, error: UnicodeError) -> InputError:
+    def _undecodable(self, error: UnicodeError | None) -> InputError:
+        """The error of bytes that are not text; `error` tells which, where a line is decoded by itself."""
         name = self.encoding.removesuffix("-sig").upper()
         where = ""
-        if isinstance(error, UnicodeDecodeError) and error.start < len(error.object):
+        if isinstance(error, UnicodeDecodeError):
             where = f": 0x{error.object[error.start]:02x} at byte {error.start + 1}"
         return self.error(
             f"the bytes are not {name}{where}",
@@ -234,15 +235,14 @@ def _read_fully(stream: Any, size: int) -> bytes:
 def _known_encoding(named: str) -> str:
     try:
         name = codecs.lookup(named).name
-        if b"a".decode(name) == "a" or "a".encode(name).decode(name) == "a":
-            return name
+        "a".encode(name).decode(name)  # some are no encodings of text, and say so here
     except (LookupError, UnicodeError, ValueError):
-        pass
-    raise InputError(
-        f"there is no encoding of text called {named!r}",
-        kind="unknown-encoding",
-        remedy="Python's names hold: utf-8, utf-16, latin-1, cp1252, shift_jis, gb18030 ...",
-    )
+        raise InputError(
+            f"there is no encoding of text called {named!r}",
+            kind="bad-option",
+            remedy="Python's names hold: utf-8, utf-16, latin-1, cp1252, shift_jis, gb18030 ...",
+        ) from None
+    return name
 
 
 def _open(path: str | Path) -> io.FileIO:

@@ -28,9 +28,12 @@ def show(check_up: CheckUp, console: Console) -> None:
     if check_up.exit_code == Severity.UNREADABLE:
         problems = [problem for problem in problems if problem.severity == Severity.UNREADABLE]
     else:
-        for table in _tables(check_up):
-            needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
-            console.print(table, width=max(console.width, needed), crop=False, no_wrap=True)  # no number is cut
+        tables = list(_tables(check_up))
+        wide = console.options.update(max_width=10_000)
+        needed = max(Measurement.get(console, wide, table).maximum for table in tables)
+        console.width = max(console.width, needed)  # a terminal may wrap lines, but no number is cut
+        for table in tables:
+            console.print(table)
     for problem in problems:
         console.print(_problem(problem), soft_wrap=True)
     style, verdict = _VERDICTS[check_up.exit_code]

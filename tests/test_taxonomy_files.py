@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hitin import InputError, InputWarning, Taxonomy
-from hitin.taxonomy_formats import read_taxonomy
+from hitin.taxonomy.reading import read_taxonomy
 from tests.conftest import Write
 from tests.strategies import NAMES, PLAIN_NAMES, taxonomies
 
@@ -33,6 +33,19 @@ FILES = {
     "twice.json": '{"Health": {"Injury": {}}, "Sport": ["Football"], "Health": {"Diet": {}}}',
     "named.json": '[{"name": "Health", "children": [{"name": "Injury"}, {"name": "Diet"}]},'
     ' {"label": "Sport", "children": ["Football"]}]',
+    "turned.tsv": "child\tparent\nInjury\tHealth\nDiet\tHealth\nFootball\tSport\n",
+    "counts.tsv": "\nparent\tchild\tcount\nHealth\tInjury\t12\nHealth\tDiet\t3\nSport\tFootball\t1\n",
+    "quoted.tsv": '"parent"\t"child"\n"Health"\t"Injury"\n"Health"\t"Diet"\n"Sport"\t"Football"\n',
+    "source.csv": "Source,Target\nHealth,Injury\nHealth,Diet\nSport,Football\n",
+    "remark.tsv": "# version 3\nHealth\tInjury\tDiet\nSport\tFootball\n",
+    "old_mac.tsv": "Root\tHealth\tSport\rHealth\tInjury\tDiet\rSport\tFootball\r",
+    "old_mac.txt": "Health > Injury\rHealth > Diet\rSport > Football",
+    "ids.json": '[{"id": "Health", "children": [{"id": "Injury"}, {"id": "Diet"}]},'
+    ' {"id": "Sport", "children": ["Football"]}]',
+    "pairs.json": '[{"parent": null, "child": "Health"}, {"parent": "Health", "child": "Injury"},'
+    ' {"parent": "Health", "child": "Diet"}, {"parent": "Sport", "child": "Football"}]',
+    "arrows.txt": "Health -> Injury\nHealth -> Diet\nSport -> Football\n",
+    "late.txt": "Health\n" * 60 + "Health--Injury\nHealth--Diet\nSport--Football\n",
     "paths.txt": "Health > Injury\nHealth > Diet\nSport > Football\n",
     "inner_too.txt": "# version 3\nHealth\nHealth > Injury\nHealth > Diet\nSport\nSport > Football\n",
     "dashes.txt": "Health--Injury\nHealth--Diet\nSport--Football\n",
@@ -61,6 +74,16 @@ def test_a_separator_can_be_named(write: Write) -> None:
     assert Taxonomy.read(path, separator="/") == HEALTH
     tabs = write("tabs.txt", "Health\tInjury\nHealth\tDiet\nSport\tFootball\n")
     assert Taxonomy.read(tabs, format="paths", separator="\t") == HEALTH
+
+
+def test_commas_in_names_do_not_make_a_semicolon_file_a_comma_file(write: Write) -> None:
+    path = write("semi.csv", "Health, Care;Injury\nHealth, Care;Diet\n")
+    assert Taxonomy.read(path).labels == ("Health, Care", "Injury", "Diet")
+
+
+def test_children_called_source_and_target_are_no_header(write: Write) -> None:
+    path = write("t.tsv", "Root\tSource\tTarget\tparent\tchild\n")
+    assert Taxonomy.read(path).labels == ("Source", "Target", "parent", "child")
 
 
 def test_numbers_quotes_and_emoji_are_names_as_given(write: Write) -> None:
@@ -113,6 +136,15 @@ BROKEN = {
     "only a root": ("t.tsv", "Root\n", ["t.tsv", "no label"]),
     "blank lines": ("t.tsv", "\n\n", ["t.tsv", "no label"]),
     "an empty file": ("t.tsv", "", ["t.tsv", "the file is empty"]),
+    "documents with columns": ("t.csv", "text,label\na,b\n", ["t.csv:1", "look like documents", "comes first"]),
+    "children under another key": (
+        "t.json",
+        '{"name": "A", "subcategories": [{"name": "B"}]}',
+        ["t.json", "'A' has no 'children', but subcategories"],
+    ),
+    "counts under names": ("t.json", '{"A": {"B": 120}}', ["t.json", "under 'B'", "not 120"]),
+    "a scalar": ("t.json", "7", ["t.json", "at the top", "not 7"]),
+    "JSON that is not UTF-8": ("t.json", b'{"Caf\xe9": {}}', ["t.json", "not UTF-8", "--encoding latin-1"]),
     "a quote left open": ("t.csv", 'A,B\nA,"C\n', ["t.csv:2"]),
 }
 
@@ -126,6 +158,25 @@ def test_a_broken_taxonomy_is_refused_with_file_line_and_remedy(case: str, write
     assert [word for word in words if word not in message] == []
 
 
+def test_lists_nested_a_thousand_deep_are_read(write: Write) -> None:
+    assert Taxonomy.read(write("lists.json", "[" * 900 + '"A"' + "]" * 900)).labels == ("A",)
+
+
+def test_a_json_file_on_one_line_of_any_length_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({f"{number:018}": ["x" * 30 + str(number)] for number in range(300_000)}))
+    assert path.stat().st_size > 16 * 1024 * 1024
+    assert len(Taxonomy.read(path)) == 600_000
+
+
+def test_options_that_mean_nothing_are_refused(write: Write) -> None:
+    path = write("t.txt", "A > B\n")
+    with pytest.raises(InputError, match="'merge' or 'separate', not 'seperate'"):
+        Taxonomy.read(path, homonyms="seperate")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="separator of paths is empty"):
+        Taxonomy.read(path, separator="")
+
+
 def test_json_nested_beyond_any_sense_is_refused(write: Write) -> None:
     with pytest.raises(InputError, match="parent TAB child"):
         Taxonomy.read(write("deep.json", '{"a":' * 100_000 + "{}" + "}" * 100_000))
@@ -135,7 +186,7 @@ def test_an_unknown_format_or_encoding_is_named(write: Write) -> None:
     path = write("t.tsv", "Root\tA\n")
     with pytest.raises(InputError, match="no taxonomy format 'skos'"):
         Taxonomy.read(path, format="skos")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="no encoding called 'utf-9'"):
+    with pytest.raises(InputError, match="no encoding of text called 'utf-9'"):
         Taxonomy.read(path, encoding="utf-9")
 
 
@@ -175,6 +226,13 @@ def test_json_holds_any_name_and_other_formats_refuse_what_they_cannot(taxonomy:
             assert Taxonomy.read(path) == taxonomy
 
 
+def test_the_suffix_that_counts_is_the_last_but_for_compression(tmp_path: Path) -> None:
+    taxonomy = Taxonomy.from_edges([("A", "b > c")])
+    for name in ("t.csv.bak", "t.json.old", "t.csv.GZ"):
+        taxonomy.write(tmp_path / name)
+        assert Taxonomy.read(tmp_path / name) == taxonomy
+
+
 def test_a_family_of_many_children_is_read_back(tmp_path: Path) -> None:
     taxonomy = Taxonomy.from_edges([("Top", number) for number in range(25_000)])
     taxonomy.write(tmp_path / "t.tsv")
@@ -192,7 +250,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path
     path = tmp_path / "t.tsv"
     HEALTH.write(path)
     with pytest.raises(InputError, match="cannot be written as 'paths'"):
-        HEALTH.write(path, format="paths")
+        HEALTH.write(path, format="paths")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="cannot be written"):
         HEALTH.write(path / "below" / "a" / "file.tsv")
     assert Taxonomy.read(path) == HEALTH
