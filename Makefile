@@ -40,7 +40,7 @@ format: $(READY)   ## rewrite the code the way `make check` wants it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY)    ## measure, and print the tables of benchmarks/results
+bench: $(READY)    ## measure, and print the tables that benchmarks/results keeps
 	$(BIN)/python benchmarks/reading.py
 
 docs: $(READY)     ## build the documents into site/

@@ -25,6 +25,21 @@ def tree(path: Path, labels: int) -> None:
             out.write(f"label {(label - 1) // 10}\tlabel {label}\n")
 
 
+def paths(path: Path, labels: int) -> None:
+    """The same tree, as one path a line."""
+
+    def ancestry(label: int) -> list[str]:
+        names = []
+        while label:
+            names.append(f"label {label}")
+            label = (label - 1) // 10
+        return ["label 0", *reversed(names)]
+
+    with path.open("w") as out:
+        for label in range(labels):
+            out.write(" > ".join(ancestry(label)) + "\n")
+
+
 def chain(path: Path, labels: int) -> None:
     with path.open("w") as out:
         for label in range(1, labels):
@@ -103,6 +118,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, make, size in (
             ("tree of 1,000,000", tree, 1_000_000),
+            ("the same as paths", paths, 1_000_000),
             ("chain of 100,000", chain, 100_000),
             ("chain of 1,000,000", chain, 1_000_000),
             ("star of 1,000,000", star, 1_000_000),

@@ -192,6 +192,7 @@ def test_documents_that_cannot_be_read_are_all_reported(taxonomy: Path, write: W
     ]
     assert found.splits[0].documents == 2
     assert found.exit_code == 2
+    assert "empty-split" not in kinds(found)
 
 
 def test_what_was_done_with_homonyms_is_said(write: Write) -> None:

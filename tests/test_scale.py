@@ -27,7 +27,7 @@ def measured(job: str, path: Path) -> tuple[float, float]:
 @pytest.mark.parametrize(
     ("labels", "seconds", "megabytes"), [(100_000, 3, 150), pytest.param(1_000_000, 15, 1024, marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("shape", ["tree", "chain", "star"])
+@pytest.mark.parametrize("shape", ["tree", "paths", "chain", "star"])
 def test_taxonomies_of_any_shape_are_read_in_bounded_time_and_memory(
     shape: str, labels: int, seconds: float, megabytes: float, tmp_path: Path
 ) -> None:

@@ -1,7 +1,6 @@
 """What shows only when a taxonomy or a split has been read as a whole."""
 
 import re
-from collections import defaultdict
 from pathlib import PurePath
 
 import numpy as np
@@ -29,22 +28,21 @@ def of_taxonomy(reading: Reading, problems: Problems) -> None:
         problems.add("homonym", reading.place_of(number) if number is not None else reading.file, name)
     if taxonomy.depth == 1 and len(taxonomy) > 1:
         problems.add("flat-taxonomy", reading.file, f"{len(taxonomy):,} labels, all at the top")
-    alike: defaultdict[str, list[int]] = defaultdict(list)
+    first: dict[str, int] = {}
     for number, label in enumerate(taxonomy.labels):
-        alike[folded(label)].append(number)
         if trouble := trouble_in(label):
             problems.add("encoding", reading.place_of(number), f"in the label {trouble!a}")
-    for numbers in alike.values():
-        if len(numbers) > 1:
-            names = " and ".join(shown(taxonomy.labels[number]) for number in numbers[:3])
-            problems.add("look-alike-labels", reading.place_of(numbers[-1]), names)
+        twin = first.setdefault(folded(label), number)
+        if twin != number:
+            names = f"{shown(taxonomy.labels[twin])} and {shown(label)}"
+            problems.add("look-alike-labels", reading.place_of(number), names)
 
 
 def of_labels(reading: Reading, splits: list[Split], labels: LabelReader, problems: Problems, rare: int) -> None:
     """Unknown labels, splits that teach nothing, and labels that training has too little of."""
     for split in splits:
         _unknown_labels(split, labels, problems)
-        if not split.documents:
+        if not split.documents and split.is_whole:
             problems.add("empty-split", split.name)
     if not splits:
         return

@@ -27,6 +27,8 @@ class Split:
         self.unknown_places: dict[str, str] = {}
         self.unknown_beyond = 0
         """Unknown labels after so many different ones that they are only counted."""
+        self.is_whole = False
+        """Whether all its files were read to their end."""
         self.documents = 0
         self.learnable = 0
         self.several_paths = 0
@@ -41,12 +43,14 @@ class Split:
 
     def read(self, documents: Iterable[Document], file: str) -> None:
         """Take in the documents of one file."""
+        self.is_whole = False
         self._files.append((len(self._lines), file))
         for document in documents:
             labels = self._labels.read(document.labels)
             self.documents += 1
             self.learnable += self._note_text(document) and bool(labels.ids)
             self._note_labels(document, labels)
+        self.is_whole = True
 
     def place(self, at: int) -> str:
         """The place of a text by its position among those that are not empty."""
