@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.conftest import Run, Write
@@ -183,6 +184,37 @@ def test_standard_input_is_a_dash(taxonomy: Path) -> None:
     )
     assert done.returncode == 2
     assert json.loads(done.stdout)["problems"][0]["examples"][0]["place"] == "standard input:3"
+
+
+def test_parquet_may_come_from_standard_input(taxonomy: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pd.DataFrame({"text": ["a"], "label": ["Diet"]}).to_parquet(path)
+    with path.open("rb") as stdin:
+        done = subprocess.run(hitin("check", taxonomy, "-", "--json"), stdin=stdin, capture_output=True, check=False)
+    assert json.loads(done.stdout)["splits"][0]["documents"] == 1
+
+
+def test_closed_output_and_input_that_does_not_wait_are_no_tracebacks(taxonomy: Path) -> None:
+    script = f"{' '.join(hitin('check', taxonomy))} >&-"
+    closed = subprocess.run(["/bin/bash", "-c", script], capture_output=True, text=True, check=False)
+    assert "Traceback" not in closed.stderr
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    impatient = subprocess.run(hitin("check", taxonomy, "-"), stdin=reader, capture_output=True, text=True, check=False)
+    os.close(reader)
+    os.close(writer)
+    assert impatient.returncode == 2
+    assert "standard input: the file cannot be read" in impatient.stderr.replace("  ", ": ")
+    assert "Traceback" not in impatient.stderr
+
+
+def test_file_names_do_the_terminal_no_harm(taxonomy: Path, write: Write, run: Run) -> None:
+    names = ["esc\x1b[31mRED.jsonl", "new\nline.jsonl", "train:100:[red].jsonl", "back\\.jsonl"]
+    shown = run("check", taxonomy, *(write(name, GOOD.replace("leg", str(at))) for at, name in enumerate(names))).stdout
+    assert "\x1b" not in shown
+    for name in ("esc\\x1b[31mRED.jsonl", "new\\nline.jsonl", "train:100:[red].jsonl", "back\\.jsonl"):
+        assert name in shown
+    assert "\x1b" not in run("check", taxonomy, "no\x1b[31mRED.jsonl").stderr
 
 
 def test_taxonomy_and_documents_may_have_different_encodings(write: Write, run: Run) -> None:

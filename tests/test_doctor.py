@@ -222,8 +222,25 @@ def test_what_is_in_memory_can_be_checked_too() -> None:
         ({"train": frame, "test": [("x", "A")]}, "train:2"),
         ([frame], "documents 1:2"),
         (frame, "documents 1:2"),
+        ([("a", "A"), ("b", "C")], "documents 1:2"),
+        ([{"text": "a", "label": "A"}, {"text": "b", "label": "C"}], "documents 1:2"),
     ):
         assert problem(check(taxonomy, documents), "unknown-label").examples[0].place == place
+
+
+def test_labels_of_a_taxonomy_in_memory_are_named_too() -> None:
+    found = check(Taxonomy.from_edges([("A", "B"), ("a", "D")]), {"train": [("hi", "B")]})
+    assert problem(found, "label-without-documents").examples[0] == ("taxonomy", "'a'")
+    assert problem(found, "look-alike-labels").examples[0] == ("taxonomy", "'A' and 'a'")
+
+
+def test_folders_are_no_shards_and_a_file_given_three_times_is_three_splits(taxonomy: Path, tmp_path: Path) -> None:
+    for fold in ("fold-1-of-2", "fold-2-of-2"):
+        (tmp_path / fold).mkdir()
+        (tmp_path / fold / "test.jsonl").write_text(line(fold, "Diet"))
+    files = [tmp_path / "fold-1-of-2" / "test.jsonl", tmp_path / "fold-2-of-2" / "test.jsonl"]
+    assert [split.name for split in check(taxonomy, files).splits] == [str(file) for file in files]
+    assert len(check(taxonomy, files[:1] * 3).splits) == 3
 
 
 def test_one_file_may_stand_for_a_list_of_files(taxonomy: Path, write: Write) -> None:

@@ -7,6 +7,7 @@ import json
 import lzma
 import os
 import threading
+import time
 from pathlib import Path
 
 import datasets
@@ -20,7 +21,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hitin import Document, InputError, read_documents
-from hitin.cells import labels_of
 from hitin.compression import zstd
 from tests.conftest import Write
 
@@ -119,45 +119,6 @@ def test_numbers_are_label_names(write: Write) -> None:
     ]
 
 
-def test_a_list_that_a_data_frame_turned_into_text_is_a_list_again(write: Write) -> None:
-    content = pd.DataFrame({"text": ["a", "b", "c"], "label": [["A", "B"], [], "[odd"]}).to_csv(index=False)
-    assert pairs(write("a.csv", content)) == [("a", ["A", "B"]), ("b", []), ("c", ["[odd"])]
-
-
-@pytest.mark.parametrize(
-    ("cell", "labels"),
-    [
-        ("['Health' 'Diet']", ["Health", "Diet"]),
-        ("['Health'\n 'Diet']", ["Health", "Diet"]),
-        ('["Health", "Diet"]', ["Health", "Diet"]),
-        ("['it\\'s', \"a \\\\ b\"]", ["it's", "a \\ b"]),
-        ("[1, 2]", ["1", "2"]),
-        ("[1 2]", ["1", "2"]),
-        ("[]", []),
-        ("[red]", ["[red]"]),
-        ("['a' b]", ["['a' b]"]),
-        ("[{[]:1}]", ["[{[]:1}]"]),
-        ("[true]", ["True"]),
-    ],
-)
-def test_lists_in_cells_are_read_as_json_python_and_numpy_write_them(cell: str, labels: list[str]) -> None:
-    assert pairs([("text", cell)]) == [("text", labels)]
-
-
-@given(st.text("[]'\"\\ ,ab1{}", max_size=20))
-def test_any_cell_is_labels_or_a_clear_error(cell: str) -> None:
-    try:
-        assert all(labels_of(cell))
-    except InputError as error:
-        assert error.kind == "bad-label"
-
-
-@given(st.lists(st.text("ab'\" ,|[]\\\t", min_size=1, max_size=6).filter(str.strip), max_size=4))
-def test_a_list_printed_by_python_reads_back(names: list[str]) -> None:
-    printed = "[" + ", ".join(repr(name) for name in names) + "]"
-    assert labels_of(printed) == tuple(name.strip().replace("\t", "t") for name in names) or "\t" in "".join(names)
-
-
 def test_quotes_in_tab_separated_files_count_only_where_they_must(write: Write) -> None:
     rows = ['"Unclosed start\tA', "plain\tB", 'ending in quote"\tA', '"Hello" she said\tB', '"quoted ""cell"""\t"A"']
     raw = write("raw.tsv", "\n".join(["text\tlabel", *rows]) + "\n")
@@ -168,10 +129,37 @@ def test_quotes_in_tab_separated_files_count_only_where_they_must(write: Write) 
         '"Hello" she said',
         'quoted "cell"',
     ]
-    frame = pd.DataFrame({"text": ["one\nline\tand tab", 'a "b"', "last\n\n"], "label": ["A", "B", "C"]})
-    written = list(read_documents(write("pandas.tsv", frame.to_csv(sep="\t", index=False))))
-    assert [document.text for document in written] == list(frame["text"])
-    assert [document.line for document in written] == [2, 4, 5]
+
+
+@pytest.mark.parametrize("columns", [["text", "label"], ["label", "text"], ["id", "text", "label"]])
+def test_tab_separated_files_of_pandas_are_read_whatever_their_cells_hold(columns: list[str], write: Write) -> None:
+    texts = ["one\nline", "a\ttab", 'a "b"', "last\n\n", '"', "x\r\ny", "\u2028 \x0b", "\n" * 300, "end"]
+    frame = pd.DataFrame({"text": texts, "label": [f"L{number}" for number in range(9)], "id": "a\u2028b"})
+    content = "\n" + frame[columns].to_csv(sep="\t", index=False)
+    found = list(read_documents(write("pandas.tsv", content)))
+    assert [(document.text, document.labels) for document in found] == [
+        (text, (f"L{number}",)) for number, text in enumerate(texts)
+    ]
+    lines = content.split("\n")
+    assert all(document.labels[0] in "\n".join(lines[document.line - 1 :]) for document in found if document.line)
+    assert [document.line for document in found] == [3, 5, 6, 7, 10, 11, 13, 14, 315]
+
+
+def test_broken_quotes_in_tab_separated_files_cost_no_more_than_a_look(write: Write) -> None:
+    rows = ["x" * 50 + '"\t"' + "y" * 50, '"' + "z" * 50] * 10_000
+    errors: list[InputError] = []
+    start = time.process_time()
+    pairs(write("a.tsv", "\n".join(["id\ttext\tlabel", *rows])), on_error=errors.append)
+    assert time.process_time() - start < 5
+    assert len(errors) > 10_000
+
+
+def test_lines_that_are_not_text_do_not_shift_the_numbers_of_the_others(write: Write) -> None:
+    errors: list[InputError] = []
+    for name in ("a.csv", "a.tsv"):
+        mark = b"," if name == "a.csv" else b"\t"
+        path = write(name, b"text,label\n\xff,A\n\xff,B\ngood,A\n".replace(b",", mark))
+        assert [document.line for document in read_documents(path, on_error=errors.append)] == [4]
 
 
 def test_empty_cells_at_the_end_of_a_row_are_no_harm(write: Write) -> None:
@@ -212,7 +200,8 @@ def test_a_data_set_that_numbers_its_classes_gives_their_names(several: bool) ->
     kind = datasets.Sequence(kind) if several else kind
     features = datasets.Features({"text": datasets.Value("string"), "label": kind})
     data = datasets.Dataset.from_dict({"text": ["x"], "label": [[1, 0] if several else 1]}, features=features)
-    assert pairs(data) == [("x", ["B", "A"] if several else ["B"])]
+    for form in (data, data.with_format("numpy")):
+        assert pairs(form) == [("x", ["B", "A"] if several else ["B"])]
 
 
 def test_columns_that_come_twice_or_cannot_be_had_are_refused(write: Write) -> None:
@@ -334,6 +323,12 @@ def test_bad_documents_can_be_noted_and_left_out(write: Write) -> None:
     rows = 'text,label\na,A\nb\n"c" d,C\ne,E\n'
     assert pairs(write("a.csv", rows), on_error=errors.append) == [("a", ["A"]), ("e", ["E"])]
     assert [(error.kind, error.line) for error in errors] == [("bad-row", 3), ("bad-row", 4)]
+
+
+def test_documents_made_by_hand_are_checked_like_others() -> None:
+    assert [document.text for document in read_documents([Document("half \ud800")])] == ["half \ufffd"]
+    with pytest.raises(InputError, match="document 1: the text must be text"):
+        pairs([Document({"a": 1})])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("data", [{"train": [], "test": []}, 7, [1], ["just a text"]])

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitin import LabelReader, Taxonomy
+from hitin import InputError, LabelReader, Taxonomy
+from hitin.cells import names_in_list
 from tests.strategies import NAMES, taxonomies
 
 TAXONOMY = Taxonomy.from_paths(
@@ -40,6 +41,45 @@ def test_a_name_that_is_a_label_is_never_split() -> None:
     reader = LabelReader(TAXONOMY)
     assert names(reader, "R&D | labs") == {"R&D | labs"}
     assert names(reader, "A > B") == {"R&D | labs", "A > B"}
+
+
+@pytest.mark.parametrize(
+    ("cell", "labels"),
+    [
+        ("['Health' 'Diet']", ["Health", "Diet"]),
+        ("['Health'\n 'Diet']", ["Health", "Diet"]),
+        ('["Health", "Diet"]', ["Health", "Diet"]),
+        ("['it\\'s', \"a \\\\ b\"]", ["it's", "a \\ b"]),
+        ("[1, 2]", ["1", "2"]),
+        ("[1 2]", ["1", "2"]),
+        ("[]", []),
+        ("[red]", None),
+        ("['a' b]", None),
+        ("[{[]:1}]", None),
+        ("[true]", None),
+    ],
+)
+def test_lists_in_cells_are_read_as_json_python_and_numpy_write_them(cell: str, labels: list[str] | None) -> None:
+    assert names_in_list(cell) == labels
+
+
+@given(st.lists(st.text("ab'\" ,|[]\\", max_size=6), max_size=4))
+def test_a_list_printed_by_python_reads_back(items: list[str]) -> None:
+    assert names_in_list(repr(items)) == items
+
+
+def test_a_list_that_a_data_frame_turned_into_text_is_a_list_again() -> None:
+    reader = LabelReader(TAXONOMY)
+    assert names(reader, "['Diet', 'Sport > Football']") == {"Health", "Diet", "Sport", "Football"}
+    assert names(reader, "[]") == set()
+    assert names(LabelReader(Taxonomy.from_edges([("2019", "[2019]")])), "[2019]") == {"2019", "[2019]"}
+
+
+def test_one_label_and_numbers_may_be_given_as_they_are() -> None:
+    assert names(LabelReader(Taxonomy.from_edges([(1, 2)])), 2) == {"1", "2"}  # type: ignore[arg-type]
+    assert LabelReader(TAXONOMY).read("Diet").given == {TAXONOMY.index("Diet")}
+    with pytest.raises(InputError, match="empty"):
+        LabelReader(TAXONOMY, delimiter="")
 
 
 def test_a_path_finds_the_label_that_is_called_by_it() -> None:

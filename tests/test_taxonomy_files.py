@@ -44,6 +44,9 @@ FILES = {
     ' {"id": "Sport", "children": ["Football"]}]',
     "pairs.json": '[{"parent": null, "child": "Health"}, {"parent": "Health", "child": "Injury"},'
     ' {"parent": "Health", "child": "Diet"}, {"parent": "Sport", "child": "Football"}]',
+    "table.json": '[{"id": 1, "name": "Health", "parent": null}, {"id": 2, "name": "Injury", "parent": 1},'
+    ' {"id": 3, "name": "Diet", "parent": 1}, {"id": 4, "name": "Sport", "parent": ""},'
+    ' {"id": 5, "name": "Football", "parent": 4}]',
     "arrows.txt": "Health -> Injury\nHealth -> Diet\nSport -> Football\n",
     "late.txt": "Health\n" * 60 + "Health--Injury\nHealth--Diet\nSport--Football\n",
     "paths.txt": "Health > Injury\nHealth > Diet\nSport > Football\n",
@@ -84,6 +87,34 @@ def test_commas_in_names_do_not_make_a_semicolon_file_a_comma_file(write: Write)
 def test_children_called_source_and_target_are_no_header(write: Write) -> None:
     path = write("t.tsv", "Root\tSource\tTarget\tparent\tchild\n")
     assert Taxonomy.read(path).labels == ("Source", "Target", "parent", "child")
+    family = write("family.tsv", "Family\tParent\tChild\nParent\tMother\tFather\n")
+    assert Taxonomy.read(family).labels == ("Family", "Parent", "Child", "Mother", "Father")
+    taxonomy = Taxonomy.from_edges([(None, "parent"), (None, "child")])
+    for name in ("t.tsv", "t.csv"):
+        taxonomy.write(path.with_name(name), root="Top")
+        assert Taxonomy.read(path.with_name(name), root="Top") == taxonomy
+
+
+def test_a_label_that_begins_with_a_hash_is_no_remark(write: Write) -> None:
+    assert Taxonomy.read(write("a.txt", "#metoo > support\n")).labels == ("#metoo", "support")
+    assert Taxonomy.read(write("b.txt", "#metoo\nother\n")).labels == ("#metoo", "other")
+
+
+def test_nested_json_and_paths_number_a_dag_alike(write: Write) -> None:
+    nested = Taxonomy.read(write("t.json", '{"A": {"M": {"X": {"Q": {}}}}, "B": {"X": {"R": {}}}}'))
+    assert nested == Taxonomy.read(write("t.txt", "A > M > X > Q\nB > X > R\n"))
+
+
+def test_links_keep_pointing_and_pipes_stay_pipes(tmp_path: Path) -> None:
+    (tmp_path / "link.tsv").symlink_to("real.tsv")
+    HEALTH.write(tmp_path / "link.tsv")
+    assert (tmp_path / "link.tsv").is_symlink()
+    assert Taxonomy.read(tmp_path / "real.tsv") == HEALTH
+    HEALTH.write("/dev/null")
+    assert not Path("/dev/null").is_file()
+    long = tmp_path / ("x" * 250 + ".tsv")
+    HEALTH.write(long)
+    assert Taxonomy.read(long) == HEALTH
 
 
 def test_numbers_quotes_and_emoji_are_names_as_given(write: Write) -> None:
@@ -140,8 +171,14 @@ BROKEN = {
     "children under another key": (
         "t.json",
         '{"name": "A", "subcategories": [{"name": "B"}]}',
-        ["t.json", "'A' has no 'children', but subcategories"],
+        ["t.json", "the object of 'A' may have labels under subcategories", "'children'"],
     ),
+    "children under two keys": (
+        "t.json",
+        '{"name": "A", "children": ["B"], "more": [{"name": "C"}], "aliases": ["a"]}',
+        ["t.json", "the object of 'A' may have labels under more,"],
+    ),
+    "names and a key of an object": ("t.json", '{"A": {"id": "x1", "B": {"C": {}}}}', ["t.json", "'x1'", "under B"]),
     "counts under names": ("t.json", '{"A": {"B": 120}}', ["t.json", "under 'B'", "not 120"]),
     "a scalar": ("t.json", "7", ["t.json", "at the top", "not 7"]),
     "JSON that is not UTF-8": ("t.json", b'{"Caf\xe9": {}}', ["t.json", "not UTF-8", "--encoding latin-1"]),

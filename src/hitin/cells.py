@@ -41,9 +41,9 @@ def _whole_characters(text: str) -> str:
 
 
 def labels_of(value: object) -> tuple[str, ...]:
-    """The names in a label cell: text, a number, or a list of these. Paths and `A|B` are left to `LabelReader`."""
+    """The names in a label cell: text, a number, or a list of these. What text stands for is left to `LabelReader`."""
     if isinstance(value, str):
-        return _names_in_text(value)
+        return (label_name(value),) if value.strip() else ()
     if isinstance(value, list | tuple | set | frozenset):
         return tuple([label_name(plain(name)) for name in value])
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -55,22 +55,16 @@ def labels_of(value: object) -> tuple[str, ...]:
     )
 
 
-def _names_in_text(text: str) -> tuple[str, ...]:
-    """One name, or the names of a list that a spreadsheet or data frame turned into text."""
+def names_in_list(text: str) -> list[str] | None:
+    """The items of a list that became text, as JSON, Python or NumPy writes it; `None` if it is something else."""
     text = text.strip()
-    names = _listed_names(text) if text.startswith("[") and text.endswith("]") else None
-    if names is None:
-        return (label_name(text),) if text else ()
-    return tuple([label_name(name) for name in names])
-
-
-def _listed_names(text: str) -> list[str] | None:
-    """The items of a list as JSON, Python or NumPy writes it; `None` if it is something else."""
+    if not (text.startswith("[") and text.endswith("]")):
+        return None
     try:
         names = json.loads(text)
     except (ValueError, RecursionError):
         names = None
-    if isinstance(names, list) and all(isinstance(name, str | int) for name in names):
+    if isinstance(names, list) and all(isinstance(name, str | int) and not isinstance(name, bool) for name in names):
         return [str(name) for name in names]
     inner, at, found = text[1:-1].rstrip(), 0, []
     while at < len(inner):

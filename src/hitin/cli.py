@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from hitin import __version__
-from hitin.errors import HitinError, InputError
+from hitin.errors import HitinError, InputError, printable
 
 if TYPE_CHECKING:
     from hitin.doctor.check_up import Progress
@@ -32,7 +32,8 @@ class _Group(TyperGroup):
             try:
                 return super().invoke(ctx)
             finally:
-                sys.stdout.flush()  # here, where a full disk can still be told
+                if sys.stdout is not None:  # it may have been closed
+                    sys.stdout.flush()  # here, where a full disk can still be told
         except HitinError as error:
             show_error(error)
             raise typer.Exit(CANNOT_BE_READ) from error
@@ -74,7 +75,8 @@ def main() -> None:
 def show_error(error: HitinError) -> None:
     """One screen on standard error: the place, what is wrong, the remedy."""
     typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    typer.echo(str(error), err=True)
+    for line in str(error).splitlines():
+        typer.echo(printable(line, most=1000), err=True)
 
 
 def _version(wanted: bool) -> None:
@@ -212,13 +214,13 @@ def _progress() -> "Iterator[Progress | None]":
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         tasks: dict[str, Any] = {}
 
         def advance(name: str, done: int, size: int) -> None:
             if name not in tasks:
-                tasks[name] = bars.add_task(Path(name).name, total=size or None)
+                tasks[name] = bars.add_task(printable(Path(name).name), total=size or None)
             bars.update(tasks[name], completed=done)
 
         yield advance

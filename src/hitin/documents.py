@@ -157,6 +157,7 @@ def _column(data: Any, column: Any) -> Iterable[object]:
 
 
 def _class_names(value: object, names: list[str]) -> object:
+    value = plain(value)
     if isinstance(value, list):
         return [_class_names(each, names) for each in value]
     return names[value] if isinstance(value, int) and 0 <= value < len(names) else value
@@ -166,7 +167,7 @@ def _from_items(data: Iterable[object], keys: Keys, name: str | None, on_error: 
     for number, item in enumerate(data, start=1):
         try:
             if isinstance(item, Document):
-                yield item if item.line else item._replace(file=name, line=number)
+                yield _checked(item, name, number)
             elif isinstance(item, Mapping):
                 yield _document(item, keys, name, number)
             elif isinstance(item, tuple | list) and len(item) == 2:
@@ -180,6 +181,14 @@ def _from_items(data: Iterable[object], keys: Keys, name: str | None, on_error: 
                 )
         except InputError as error:
             on_error(error)
+
+
+def _checked(document: Document, name: str | None, number: int) -> Document:
+    """A document that was made by hand, as it would have been read."""
+    record = {"text": document.text, "label": document.labels, "id": document.id}
+    if document.line:
+        return _document(record, Keys(), document.file, document.line)
+    return _document(record, Keys(), name, number)
 
 
 def _document(record: Record, keys: Keys, file: str | None, line: int) -> Document:

@@ -113,7 +113,9 @@ class Source:
     def seekable_file(self) -> IO[bytes]:
         """The bytes as a file in which one can move about: itself, or a temporary copy of what comes out of it."""
         if self.compression is None and self._file.seekable():
-            return open(self.name, "rb")  # noqa: PTH123
+            same = os.fdopen(os.dup(self._file.fileno()), "rb")
+            same.seek(0)
+            return same
         copy = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
         self._guard(lambda: shutil.copyfileobj(self._stream, copy))
         copy.seek(0)
@@ -214,7 +216,7 @@ class _Rejoined(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        chunk = self._start[: len(buffer)] if self._start else self._rest.read(len(buffer))
+        chunk = self._start[: len(buffer)] if self._start else _some(self._rest.read(len(buffer)))
         self._start = self._start[len(chunk) :]
         buffer[: len(chunk)] = chunk
         return len(chunk)
@@ -226,10 +228,16 @@ class _Rejoined(io.RawIOBase):
 
 def _read_fully(stream: Any, size: int) -> bytes:
     chunks = []
-    while size > 0 and (chunk := stream.read(size)):
+    while size > 0 and (chunk := _some(stream.read(size))):
         chunks.append(chunk)
         size -= len(chunk)
     return b"".join(chunks)
+
+
+def _some(chunk: bytes | None) -> bytes:
+    if chunk is None:
+        raise BlockingIOError("the file is open without waiting for data")
+    return chunk
 
 
 def _known_encoding(named: str) -> str:

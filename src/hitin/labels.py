@@ -7,7 +7,9 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import NamedTuple
 
-from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS, folded
+from hitin.cells import names_in_list
+from hitin.errors import InputError
+from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS, folded, label_name
 from hitin.taxonomy import Taxonomy
 
 DELIMITER = "|"
@@ -34,7 +36,9 @@ class LabelSet(NamedTuple):
 
 
 class LabelReader:
-    """Understands a name, `A|B`, and the paths `A > B > C` and `A--B--C`. What is a label as it stands is not split.
+    """Understands a name, `A|B`, `['A', 'B']`, and the paths `A > B > C` and `A--B--C`.
+
+    What is a label as it stands is not split.
 
     `separators` may stand between the names of a path; `root` is the artificial root, which names no label.
     """
@@ -47,6 +51,8 @@ class LabelReader:
         separators: Sequence[str] = SEPARATORS,
         root: str | None = ROOT,
     ) -> None:
+        if not delimiter or not all(separators):
+            raise InputError("a delimiter or separator is empty", kind="bad-option")
         self.taxonomy = taxonomy
         self._delimiter = delimiter
         self._separators = separators
@@ -55,12 +61,12 @@ class LabelReader:
         self._sets: dict[frozenset[int], LabelSet] = {}
         self._remembered = 0
 
-    def read(self, labels: Iterable[str]) -> LabelSet:
+    def read(self, labels: str | Iterable[object]) -> LabelSet:
         """The numbers of the labels and of all their ancestors."""
         given: set[int] = set()
         unknown: list[str] = []
-        for label in labels:
-            given.update(self._numbers(label, unknown))
+        for label in (labels,) if isinstance(labels, str) else labels:
+            given.update(self._numbers(label if isinstance(label, str) else label_name(label), unknown))
         found = self._closed(frozenset(given))
         return found._replace(unknown=tuple(unknown)) if unknown else found
 
@@ -70,12 +76,15 @@ class LabelReader:
         if found is not None:
             return found
         found = self._look_up(label)
-        if found is None and self._delimiter in label:
-            pieces = [piece.strip() for piece in label.split(self._delimiter)]
-            return tuple(number for piece in pieces if piece for number in self._numbers(piece, unknown))
         if found is None:
-            unknown.append(label)
-            return ()
+            pieces = names_in_list(label)
+            if pieces is None and self._delimiter in label:
+                pieces = label.split(self._delimiter)
+            if pieces is None:
+                unknown.append(label)
+                return ()
+            names = [piece.strip() for piece in pieces]
+            return tuple(number for name in names if name for number in self._numbers(name, unknown))
         if len(self._known) < _CACHE:
             self._known[label] = found
         return found

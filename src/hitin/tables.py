@@ -24,18 +24,37 @@ def delimiter_of(lines: list[str], *, fits: Callable[[list[str]], bool]) -> str:
 def csv_rows(source: Source, delimiter: str, on_error: OnError = raise_error) -> Rows:
     """Rows that are not blank, quoted as spreadsheets and data frames do it."""
     csv.field_size_limit(max(csv.field_size_limit(), LINE_LIMIT))
-    reader = csv.reader(source.lines(on_error), delimiter=delimiter, skipinitialspace=delimiter != "\t", strict=True)
+    lines = _Numbered(source.lines(on_error), source)
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=delimiter != "\t", strict=True)
     while True:
-        start = source.line + 1
+        lines.first = 0
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            on_error(source.error(f"the row cannot be read ({error})", kind="bad-row", line=start, remedy=_QUOTES))
+            problem = f"the row cannot be read ({error})"
+            on_error(source.error(problem, kind="bad-row", line=lines.first, remedy=_QUOTES))
         else:
             if any(cell.strip() for cell in row):
-                yield start, row
+                yield lines.first, row
+
+
+class _Numbered:
+    """Lines, with the number of the first that was taken since `first` was last set to 0."""
+
+    def __init__(self, lines: Iterator[str], source: Source) -> None:
+        self._lines = lines
+        self._source = source
+        self.first = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        text = next(self._lines)
+        self.first = self.first or self._source.line
+        return text
 
 
 def tsv_rows(source: Source, on_error: OnError = raise_error) -> Rows:
@@ -43,24 +62,26 @@ def tsv_rows(source: Source, on_error: OnError = raise_error) -> Rows:
 
     Some programs quote the cells of tab-separated files and some do not, so a quote counts only where it must:
     around a whole cell, or where a row would otherwise be too wide (a tab inside) or too narrow (a line end).
+    Where both readings fit, each line is a row: a wrong label shows, a swallowed document would not.
     """
     lines = _Lookahead(source, on_error)
     width = 0
     while (text := lines.take()) is not None:
-        start = lines.number
-        row = [_unquoted(cell) for cell in text.split("\t")]
-        if width and len(row) != width and '"' in text:
-            row = _requoted(text, lines, width) or row
-        width = width or len(row)
-        if any(cell.strip() for cell in row):
-            yield start, row
+        if not text.strip():
+            continue
+        start, cells = lines.number, _without_end(text).split("\t")
+        width = width or len(cells)
+        row = None
+        if '"' in text and (len(cells) != width or _goes_on(text, cells, lines, width)):
+            row = _quoted_row(text, lines, width)
+        yield start, row or [_unquoted(cell) for cell in cells]
 
 
 class _Lookahead:
-    """Lines without their ends, some of which can be looked at before they are taken."""
+    """Lines, some of which can be looked at before they are taken."""
 
     def __init__(self, source: Source, on_error: OnError) -> None:
-        self._lines = ((source.line, text.rstrip("\r\n")) for text in source.lines(on_error))
+        self._lines = ((source.line, text) for text in source.lines(on_error))
         self._waiting: deque[tuple[int, str]] = deque()
         self.number = 0
 
@@ -71,36 +92,49 @@ class _Lookahead:
         self.number = found[0]
         return found[1]
 
-    def look(self, ahead: int) -> str | None:
-        """The line so many after the one taken last, 1 being the next."""
-        while len(self._waiting) < ahead:
-            found = next(self._lines, None)
-            if found is None:
-                return None
-            self._waiting.append(found)
-        return self._waiting[ahead - 1][1]
+    def ahead(self) -> Iterator[str]:
+        """The lines that would be taken next, one after the other."""
+        at = 0
+        while True:
+            if at == len(self._waiting):
+                found = next(self._lines, None)
+                if found is None:
+                    return
+                self._waiting.append(found)
+            yield self._waiting[at][1]
+            at += 1
 
 
-def _requoted(text: str, lines: _Lookahead, width: int, most: int = 200) -> list[str] | None:
-    """The row that begins with a line, if quotes and the following lines make it as wide as it should be."""
-    for ahead in range(most):
-        if ahead:
-            following = lines.look(ahead)
-            if following is None:
-                return None
-            text = f"{text}\n{following}"
-        try:
-            row = next(csv.reader(text.splitlines(keepends=True), delimiter="\t", strict=True))
-        except csv.Error as error:
-            if "end of data" in str(error):  # the quote is still open
-                continue
+def _goes_on(text: str, cells: list[str], lines: _Lookahead, width: int) -> bool:
+    """Whether a row of the right width leaves a quoted cell open that the next line, too narrow or wide, goes on."""
+    following = next(lines.ahead(), None) if cells[-1].startswith('"') and text.count('"') % 2 else None
+    return following is not None and following.count("\t") + 1 != width
+
+
+def _quoted_row(text: str, lines: _Lookahead, width: int) -> list[str] | None:
+    """The row that begins with a line and ends where its quotes are closed, if it has the right width."""
+    taken, quotes, size = [text], text.count('"'), len(text)
+    following = lines.ahead()
+    while quotes % 2:
+        more = next(following, None)
+        size += len(more or "")
+        if more is None or size > LINE_LIMIT:
             return None
-        if len(row) != width:
-            return None
-        for _ in range(ahead):
-            lines.take()
-        return row
-    return None
+        taken.append(more)
+        quotes += more.count('"')
+    try:
+        row = next(csv.reader([_without_end("".join(taken))], delimiter="\t", strict=True))
+    except csv.Error:
+        return None
+    if len(row) != width:
+        return None
+    for _ in taken[1:]:
+        lines.take()
+    return row
+
+
+def _without_end(text: str) -> str:
+    return text.removesuffix("\n").removesuffix("\r")
 
 
 def _unquoted(cell: str) -> str:

@@ -12,23 +12,32 @@ from hitin.errors import InputError
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A temporary path beside `path`, which takes its place when the block ends well and is gone otherwise."""
+    """A temporary path beside `path`, which takes its place when the block ends well and is gone otherwise.
+
+    A link keeps pointing where it did; a pipe or a device is written to as it is.
+    """
     target = Path(path)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    part: Path | None = None
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        yield part
-        part.replace(target)
+        target = target.resolve()
+        if target.exists() and not target.is_file() and not target.is_dir():
+            yield target
+        else:
+            part = target.with_name(f".{secrets.token_hex(8)}.part")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            yield part
+            part.replace(target)
     except OSError as error:
         raise InputError(
             f"the file cannot be written ({error.strerror or error})",
             kind="unwritable",
-            file=str(target),
+            file=str(path),
             remedy="Check that the directory can be written to and that the disk has room.",
         ) from error
     finally:
-        with contextlib.suppress(OSError, ValueError):
-            part.unlink(missing_ok=True)
+        if part is not None:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
 
 
 def write_text(path: str | Path, chunks: Iterable[str]) -> None:

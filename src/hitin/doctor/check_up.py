@@ -1,6 +1,7 @@
 """`check`: reads a taxonomy and its documents and says what stands in the way of training."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from hitin.taxonomy.reading import Format, Reading, read_taxonomy
 Progress = Callable[[str, int, int], None]
 """Called now and then with a file's name, the bytes read and its size."""
 
-_SHARD = re.compile(r"[-_]?\d+-of-\d+")  # train-00000-of-00002.parquet
+_SHARD = re.compile(r"[-_.]?\d+-of-\d+")  # train-00000-of-00002.parquet
 
 
 def check(
@@ -79,14 +80,18 @@ def _named(documents: object) -> Iterator[tuple[str, str, object]]:
         documents = [documents]
     if not isinstance(documents, Iterable):
         raise InputError(f"files of documents are expected, not {shown(documents)}", kind="bad-documents")
-    seen: set[str] = set()
-    for number, data in enumerate(documents, start=1):
-        file = str(data) if isinstance(data, str | Path) else f"documents {number}"
-        name = _SHARD.sub("", file)
-        if file in seen:
-            name = f"{file} (again)"
-        seen.add(file)
-        yield name, file, data
+    several = list(documents)
+    if several and isinstance(several[0], Mapping | tuple):  # documents themselves
+        several = [several]
+    times: Counter[str] = Counter()
+    for number, data in enumerate(several, start=1):
+        if not isinstance(data, str | Path):
+            yield f"documents {number}", f"documents {number}", data
+            continue
+        file = str(data)
+        times[file] += 1
+        again = f" (time {times[file]})" if times[file] > 1 else ""
+        yield str(Path(file).with_name(_SHARD.sub("", Path(file).name) or Path(file).name)) + again, file, data
 
 
 def _read(

@@ -136,13 +136,14 @@ class Problems:
         problem.count += count
         problem.places += places
         if place and len(problem.examples) < FIRST:
-            problem.examples.append(Example(place, printable(detail)))
+            problem.examples.append(Example(printable(place, most=4096), printable(detail)))
 
     def add_error(self, error: InputError) -> None:
         """A record or file that could not be read. Its remedy is said once, and again where it is another."""
         problem = self._problem(error.kind)
-        problem.remedy = problem.remedy or error.remedy or ""
-        other = f" {error.remedy}" if error.remedy and error.remedy != problem.remedy else ""
+        remedy = printable(error.remedy or "", most=400)
+        problem.remedy = problem.remedy or remedy
+        other = f" {remedy}" if remedy and remedy != problem.remedy else ""
         self.add(error.kind, error.place or "the input", error.message + other)
 
     def wants_more(self, kind: str) -> bool:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePath
 
 from rich.console import Console
-from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from hitin.doctor.facts import CheckUp, SplitFacts, TaxonomyFacts
 from hitin.doctor.problems import Problem, Severity
+from hitin.errors import printable
 from hitin.taxonomy.reading import FORMATS
 
 _STYLES = {Severity.WARNING: "yellow", Severity.WRONG: "red", Severity.UNREADABLE: "bold red"}
@@ -53,7 +53,9 @@ def _tables(check_up: CheckUp) -> Iterator[Table]:
 
 
 def _taxonomy_table(facts: TaxonomyFacts) -> Table:
-    table = Table(title=Text(facts.file or "taxonomy", style="bold"), title_justify="left", show_header=False)
+    table = Table(
+        title=Text(printable(facts.file or "taxonomy", most=400), style="bold"), title_justify="left", show_header=False
+    )
     table.add_column(style="bold")
     table.add_column()
     if facts.format:
@@ -89,7 +91,7 @@ def _level_table(check_up: CheckUp, names: list[str], most: int = 20) -> Table:
     for heading in ("level", "labels", "leaves"):
         table.add_column(heading, justify="right")
     for name in names:
-        table.add_column(escape(name), justify="right")
+        table.add_column(Text(printable(name, most=200)), justify="right")
     for level, (labels, leaves) in enumerate(zip(facts.levels, facts.leaves_by_level, strict=True)):
         if level == most:
             table.add_row("...", *[""] * (2 + len(check_up.splits)))
@@ -103,7 +105,7 @@ def _split_table(splits: list[SplitFacts], names: list[str]) -> Table:
     table = Table(title="documents", title_justify="left")
     table.add_column("")
     for name in names:
-        table.add_column(escape(name), justify="right")
+        table.add_column(Text(printable(name, most=200)), justify="right")
     rows: dict[str, Callable[[SplitFacts], str]] = {
         "documents": lambda split: f"{split.documents:,}",
         "labels that occur": lambda split: f"{split.labels_used:,}",

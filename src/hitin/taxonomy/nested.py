@@ -1,8 +1,8 @@
 """Taxonomies as JSON: nested objects and lists, objects with a name and children, pairs, and the flat form."""
 
 import json
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from hitin.errors import InputError, listed, shown
 from hitin.files import Source
@@ -10,10 +10,14 @@ from hitin.names import label_name
 from hitin.taxonomy.builder import TaxonomyBuilder
 
 NAME_KEYS = ("name", "label", "title", "id")
+PARENT_KEYS = ("parent", "parents", "parent_id")
 
 
 class Pairs(list[tuple[str, object]]):
     """A JSON object with all its members, also where a key comes twice."""
+
+
+_CONTAINERS = (Pairs, Mapping, list, tuple)
 
 
 def read_json(builder: TaxonomyBuilder, source: Source) -> None:
@@ -36,7 +40,7 @@ def read_json(builder: TaxonomyBuilder, source: Source) -> None:
             kind="broken-json",
             remedy="Write a very deep taxonomy as 'parent TAB child' lines instead.",
         ) from error
-    if not (_add_flat(builder, value) or _add_edges(builder, value)):
+    if not (_add_flat(builder, value) or _add_edges(builder, value) or _add_nodes(builder, value)):
         add_nested(builder, value)
 
 
@@ -66,6 +70,22 @@ def _add_edges(builder: TaxonomyBuilder, value: object) -> bool:
     return True
 
 
+def _add_nodes(builder: TaxonomyBuilder, value: object) -> bool:
+    """`[{"id": ..., "name": ..., "parent": ...}, ...]`, a table of labels that name their parents, or their ids."""
+    entries = _objects(value)
+    key = next((key for key in PARENT_KEYS if entries and all(key in entry for entry in entries)), None)
+    if not entries or key is None or not all(_name(entry) is not None for entry in entries):
+        return False
+    names = {str(entry["id"]): _name(entry) for entry in entries if "id" in entry}
+    for entry in entries:
+        given = entry[key]
+        parents: list[object] = given if isinstance(given, list) else [given]
+        for parent in parents or [None]:
+            above = None if parent in (None, "") else label_name(names.get(str(parent), parent))
+            builder.add(above, label_name(_name(entry)))
+    return True
+
+
 def _objects(value: object) -> list[dict[str, object]] | None:
     """The entries of a list of objects; `None` for anything else."""
     if not isinstance(value, list) or isinstance(value, Pairs) or not value:
@@ -73,26 +93,37 @@ def _objects(value: object) -> list[dict[str, object]] | None:
     return [dict(entry) for entry in value] if all(isinstance(entry, Pairs) for entry in value) else None
 
 
+def _name(members: Mapping[str, object]) -> object:
+    """The name of an object that has one; `None` for an object whose keys are names."""
+    name = next((members[key] for key in NAME_KEYS if key in members), None)
+    return name if isinstance(name, str | int | float) and not isinstance(name, bool) else None
+
+
+class _Member(NamedTuple):
+    """A name, and what stands under it."""
+
+    name: object
+    below: object
+
+
 def add_nested(builder: TaxonomyBuilder, value: object) -> None:
-    """Add nested mappings and lists. A leaf is a name in a list, or a name with nothing under it."""
-    waiting: deque[tuple[str | None, object]] = deque([(None, value)])
+    """Add nested mappings and lists in the order they are written. A leaf is a name with nothing under it."""
+    waiting: list[tuple[str | None, object]] = [(None, value)]
     while waiting:
-        above, value = waiting.popleft()
-        if isinstance(value, list | tuple) and not isinstance(value, Pairs):
-            for entry in value:
-                if isinstance(entry, Pairs | Mapping | list | tuple):
-                    waiting.append((above, entry))
-                else:
-                    builder.add_below(above, label_name(entry))
+        above, value = waiting.pop()
+        if isinstance(value, _Member):
+            waiting.append((builder.add_below(above, label_name(value.name)), value.below))
+        elif isinstance(value, list | tuple) and not isinstance(value, Pairs):
+            entries = [each if isinstance(each, _CONTAINERS) else _Member(each, None) for each in value]
+            waiting += [(above, entry) for entry in reversed(entries)]
         else:
-            for name, below in _members(above, value):
-                waiting.append((builder.add_below(above, label_name(name)), below))
+            waiting += [(above, member) for member in reversed(_members(above, value))]
 
 
-def _members(above: str | None, value: object) -> Iterator[tuple[object, object]]:
+def _members(above: str | None, value: object) -> list[_Member]:
     """The names right inside an object, with what stands under each."""
     if value is None or value == "":
-        return
+        return []
     if not isinstance(value, Pairs | Mapping):
         where = f"under {shown(above)}" if above is not None else "at the top"
         raise InputError(
@@ -101,21 +132,28 @@ def _members(above: str | None, value: object) -> Iterator[tuple[object, object]
             remedy='Write {"A": {"B": {}}}, {"A": ["B"]} or {"name": "A", "children": [...]}.',
         )
     members = dict(value)
-    name = next((members[key] for key in NAME_KEYS if key in members), None)
-    if isinstance(name, str | int | float) and not isinstance(name, bool):
-        yield name, _children(name, members)
-    else:
-        yield from members.items() if isinstance(value, Mapping) else value
+    name = _name(members)
+    if name is not None:
+        return [_Member(name, _children(name, members))]
+    return [_Member(*pair) for pair in (value.items() if isinstance(value, Mapping) else value)]
 
 
 def _children(name: object, members: dict[str, object]) -> object:
     """What stands under a named object; nothing may be lost because it has another key."""
-    if "children" not in members:
-        others = [key for key, value in members.items() if isinstance(value, list | Mapping) and value]
-        if others:
-            raise InputError(
-                f"the object of {shown(name)} has no 'children', but {listed(others)}",
-                kind="bad-taxonomy",
-                remedy="Call the key that holds what stands under a label 'children'.",
-            )
+    others = [key for key, value in members.items() if key != "children" and _may_hold_labels(value, members)]
+    if others:
+        raise InputError(
+            f"the object of {shown(name)} may have labels under {listed(others)}, where none are looked for",
+            kind="bad-taxonomy",
+            remedy="Call the key that holds what stands under a label 'children', or remove the others.",
+        )
     return members.get("children")
+
+
+def _may_hold_labels(value: object, members: dict[str, object]) -> bool:
+    """Whether a value beside a name is an object, or a list that is not plainly something else than children."""
+    if isinstance(value, Pairs | Mapping):
+        return bool(value)
+    if not isinstance(value, list):
+        return False
+    return any(isinstance(entry, _CONTAINERS) for entry in value) or (bool(value) and "children" not in members)

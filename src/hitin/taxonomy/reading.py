@@ -56,7 +56,7 @@ class Reading:
 
     def place_of(self, label: int) -> str:
         """Where a label is first named."""
-        return place(self.file, int(self._lines[label])) if self.builder else self.file
+        return place(self.file, int(self._lines[label])) if self.builder else "taxonomy"
 
     @cached_property
     def _lines(self) -> list[int]:
@@ -93,7 +93,7 @@ def read_taxonomy(
         raise InputError("the separator of paths is empty", kind="bad-option", remedy="Leave it out, or name one.")
     with Source(path, encoding=encoding) as source:
         if format == "auto":
-            format = "paths" if separator is not None else recognise(source)
+            format = "paths" if separator is not None else recognise(source, root)
         builder = TaxonomyBuilder(homonyms=homonyms, root=root, file=source.name)
         try:
             if format == "paths":
@@ -107,20 +107,23 @@ def read_taxonomy(
         return Reading(taxonomy, source.name, format, source.encoding.removesuffix("-sig"), builder)
 
 
-def recognise(source: Source) -> Format:
+def recognise(source: Source, root: str | None = ROOT) -> Format:
     """The format of an opened taxonomy, by its first lines and its suffix."""
     lines = source.head_lines()
     first = source.first_line.lstrip()
     tabs_at_first = "\t" in first.strip()
     if source.suffix == ".json" or (first[:1] in ("{", "[") and not tabs_at_first):
         return "json"
-    if _header(first.split("\t")) or (source.suffix == ".csv" and not tabs_at_first):
+    if source.suffix == ".csv" and not tabs_at_first:
+        return "edges"
+    if _is_header(lines, "\t") and first.split("\t")[0].strip() != root:
         return "edges"
     if any("\t" in line.strip() for line in lines):
         return "hiagm"
     if any(mark in line for mark in SEPARATORS for line in lines):
         return "paths"
-    if lines and all(line.count(_delimiter(lines)) == 1 for line in lines):
+    delimiter = _delimiter(lines)
+    if lines and all(line.count(delimiter) == 1 for line in lines):
         return "edges"
     return "paths"
 
@@ -129,7 +132,7 @@ def _read_hiagm(builder: TaxonomyBuilder, source: Source) -> None:
     """`parent TAB child TAB child ...`, in any order; a line with one name declares a label."""
     for text in source.lines():
         parent, *children = [cell.strip() for cell in text.rstrip().split("\t")]
-        if source.line == 1 and _is_comment(text):
+        if source.line == 1 and _is_remark(text, "\t"):
             continue
         for child in children:
             if child:
@@ -141,9 +144,11 @@ def _read_hiagm(builder: TaxonomyBuilder, source: Source) -> None:
 def _read_edges(builder: TaxonomyBuilder, source: Source) -> None:
     """Two columns, `parent` and `child`, with or without a header; with one, other columns may stand by."""
     parent_at, child_at, width = 0, 1, 2
+    lines = source.head_lines()
+    has_header = _is_header(lines, _delimiter(lines))
     for number, (line, row) in enumerate(_rows(source)):
         cells = [cell.strip() for cell in row]
-        if number == 0 and (header := _header(cells)):
+        if number == 0 and has_header and (header := _header(cells)):
             (parent_at, child_at), width = header, len(cells)
             continue
         if number == 0 and len(_DOCUMENT_HEADERS.intersection(cells)) > 1:
@@ -182,7 +187,7 @@ def _rows(source: Source) -> Rows:
 
 def _delimiter(lines: list[str]) -> str:
     for mark in "\t;,":
-        if lines and _header(lines[0].split(mark)):
+        if _is_header(lines, mark):
             return mark
     return delimiter_of(lines, fits=lambda cells: len(cells) == 2)
 
@@ -194,22 +199,33 @@ def _header(cells: Iterable[str]) -> tuple[int, int] | None:
         return 0, 1
     parents = [at for at, name in enumerate(names) if name in _PARENTS]
     children = [at for at, name in enumerate(names) if name in _CHILDREN]
-    return (parents[0], children[0]) if parents and children and names[0] != ROOT.lower() else None
+    return (parents[0], children[0]) if parents and children else None
 
 
-def _is_comment(text: str) -> bool:
-    """Whether a first line is a remark, such as the version of the file."""
-    return text.startswith("#") and "\t" not in text.strip()
+def _is_header(lines: list[str], delimiter: str) -> bool:
+    """Whether the first line names columns rather than labels, which would come again further down."""
+    cells = lines[0].split(delimiter) if lines else []
+    if not _header(cells):
+        return False
+    names = {cell.strip() for cell in cells}
+    return cells == ["parent", "child"] or not any(
+        names.intersection(map(str.strip, line.split(delimiter))) for line in lines[1:]
+    )
+
+
+def _is_remark(text: str, separator: str) -> bool:
+    """Whether a first line is a remark, such as `# Version: 3`."""
+    return text.startswith("# ") and separator not in text.strip()
 
 
 def _read_paths(builder: TaxonomyBuilder, source: Source, separator: str | None) -> None:
-    """One path from the top down a line; `#` on the first line makes it a comment."""
+    """One path from the top down a line; a first line that begins with `# ` may be a remark."""
     guessed = separator is None
     lines = source.head_lines()
     separator = separator or next((mark for mark in SEPARATORS if any(mark in line for line in lines)), PATH_SEPARATOR)
     mark = separator.strip()
     for text in source.lines():
-        if not text.strip() or (source.line == 1 and _is_comment(text)):
+        if not text.strip() or (source.line == 1 and _is_remark(text, separator)):
             continue
         names = [name.strip() for name in text.strip("\r\n").split(separator)]
         while len(names) > 1 and not names[-1]:

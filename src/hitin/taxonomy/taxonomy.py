@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hitin.taxonomy.writing import WrittenFormat
 
 Ids = NDArray[np.int64]
+Number = TypeVar("Number", bound=np.generic)
 
 
 class Taxonomy:
@@ -40,7 +41,10 @@ class Taxonomy:
         self.parent_starts: Ids = run_starts(by_child[:, 1], len(self.labels))
         self.parent_ids: Ids = np.ascontiguousarray(by_child[:, 0])
         for array in (self.edges, self.child_starts, self.child_ids, self.parent_starts, self.parent_ids):
-            array.setflags(write=False)
+            _frozen(array)
+
+    def __reduce__(self) -> tuple[type["Taxonomy"], tuple[object, ...]]:
+        return Taxonomy, (self.labels, np.array(self.edges), self.level_sizes)
 
     @classmethod
     def read(
@@ -182,7 +186,7 @@ class Taxonomy:
     @cached_property
     def levels(self) -> NDArray[np.int32]:
         """The level of each label, 1 at the top."""
-        return np.repeat(np.arange(1, self.depth + 1, dtype=np.int32), self.level_sizes)
+        return _frozen(np.repeat(np.arange(1, self.depth + 1, dtype=np.int32), self.level_sizes))
 
     @property
     def roots(self) -> Ids:
@@ -192,15 +196,15 @@ class Taxonomy:
     @cached_property
     def leaves(self) -> Ids:
         """Numbers of the labels without children."""
-        return np.flatnonzero(self.child_counts == 0)
+        return _frozen(np.flatnonzero(self.child_counts == 0))
 
     @cached_property
     def child_counts(self) -> Ids:
-        return np.diff(self.child_starts)
+        return _frozen(np.diff(self.child_starts))
 
     @cached_property
     def parent_counts(self) -> Ids:
-        return np.diff(self.parent_starts)
+        return _frozen(np.diff(self.parent_starts))
 
     @property
     def is_tree(self) -> bool:
@@ -215,6 +219,11 @@ class Taxonomy:
     def _parent_lists(self) -> tuple[list[int], list[int]]:
         """The parent arrays as lists, which are several times faster to look up one by one."""
         return self.parent_starts.tolist(), self.parent_ids.tolist()
+
+
+def _frozen(array: NDArray[Number]) -> NDArray[Number]:
+    array.setflags(write=False)
+    return array
 
 
 def run_starts(owners: Ids, count: int) -> Ids:
