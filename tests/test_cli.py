@@ -116,6 +116,10 @@ def test_missing_files_and_directories_give_one_screen_and_exit_code_2(
         ((tmp_path,), "this is a directory"),
         ((taxonomy, tmp_path / "tren.jsonl"), "there is no such file"),
         ((taxonomy, documents, tmp_path), "this is a directory"),
+        ((taxonomy, "."), "this is a directory"),
+        ((taxonomy, ".."), "this is a directory"),
+        ((taxonomy, "/"), "this is a directory"),
+        ((taxonomy, ""), "there is no such file"),
     ):
         result = run("check", *arguments)
         assert_one_screen(result.exit_code, result.stdout, result.stderr)

@@ -8,6 +8,7 @@ import lzma
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import datasets
@@ -62,7 +63,9 @@ def test_words_in_a_list_are_joined_and_places_are_kept(write: Write) -> None:
 @pytest.mark.parametrize(
     ("name", "content"), [("a.jsonl", json_lines()), ("a.csv", csv_text()), ("a.tsv", csv_text("\t"))]
 )
-def test_every_text_format_is_read_compressed_or_not(compress, name: str, content: str, write: Write) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def test_every_text_format_is_read_compressed_or_not(
+    compress: Callable[[bytes], bytes], name: str, content: str, write: Write
+) -> None:
     for encoding in ("utf-8", "utf-16"):
         found = pairs(write(name, compress(content.encode(encoding))))
         assert [(text, "|".join(labels)) for text, labels in found] == [

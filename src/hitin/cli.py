@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -51,7 +51,8 @@ class _Group(TyperGroup):
 
 def _discard_output() -> None:
     """What is left in the buffer goes nowhere, so that nothing complains at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError, AttributeError):  # it may be closed, or no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
@@ -208,7 +209,7 @@ def _error_report(error: HitinError) -> dict[str, object]:
 @contextmanager
 def _progress() -> "Iterator[Progress | None]":
     """A bar with the time left on standard error, when a person watches."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

@@ -21,7 +21,7 @@ from hitin.taxonomy.reading import Format, Reading, read_taxonomy
 Progress = Callable[[str, int, int], None]
 """Called now and then with a file's name, the bytes read and its size."""
 
-_SHARD = re.compile(r"[-_.]?\d+-of-\d+")  # train-00000-of-00002.parquet
+_SHARD = re.compile(r"[-_.]?\d+-of-\d+(?=[^/\\]*$)")  # train-00000-of-00002.parquet
 
 
 def check(
@@ -91,7 +91,7 @@ def _named(documents: object) -> Iterator[tuple[str, str, object]]:
         file = str(data)
         times[file] += 1
         again = f" (time {times[file]})" if times[file] > 1 else ""
-        yield str(Path(file).with_name(_SHARD.sub("", Path(file).name) or Path(file).name)) + again, file, data
+        yield (_SHARD.sub("", file) or file) + again, file, data
 
 
 def _read(

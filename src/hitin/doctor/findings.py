@@ -54,13 +54,17 @@ def of_labels(reading: Reading, splits: list[Split], labels: LabelReader, proble
     counts = train.label_counts
     everywhere = sum((split.label_counts for split in splits), np.zeros_like(counts))
     for label in np.argsort(counts, kind="stable")[: np.count_nonzero(counts < rare)].tolist():  # the rarest first
-        name, count, others = shown(reading.taxonomy.labels[label]), counts[label], everywhere[label]
+        count, others = counts[label], everywhere[label]
         if count:
-            problems.add("rare-label", reading.place_of(label), f"{name}: {count}")
+            kind, detail = "rare-label", f": {count}"
         elif others:
-            problems.add("label-only-in-other-splits", reading.place_of(label), f"{name}: {others} elsewhere")
+            kind, detail = "label-only-in-other-splits", f": {others} elsewhere"
         else:
-            problems.add("label-without-documents", reading.place_of(label), name)
+            kind, detail = "label-without-documents", ""
+        if problems.wants_more(kind):
+            problems.add(kind, reading.place_of(label), shown(reading.taxonomy.labels[label]) + detail)
+        else:
+            problems.add(kind)
 
 
 def _unknown_labels(split: Split, labels: LabelReader, problems: Problems) -> None:
