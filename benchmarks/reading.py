@@ -13,7 +13,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 WORDS = ["liver", "stone", "fracture", "of", "left", "acute", "chronic", "eye", "skin", "pain", "heart", "knee"]
 
@@ -83,11 +85,7 @@ JOBS: dict[str, Callable[[str], str]] = {"taxonomy": check_taxonomy, "documents"
 
 def measure(job: str, path: str) -> None:
     """In a process of its own: do the job, print seconds, megabytes and what came out."""
-    import numpy  # noqa: F401  # part of the interpreter that memory is counted beyond
-
-    import hitin.doctor
-    import hitin.taxonomy.reading  # noqa: F401
-
+    import_module("hitin.doctor")  # part of the interpreter that time and memory are counted beyond
     before = peak_kilobytes()
     start = time.perf_counter()
     result = JOBS[job](path)
@@ -103,11 +101,16 @@ def peak_kilobytes() -> int:
     raise SystemExit("this benchmark needs the /proc of Linux")
 
 
+def measured(job: str, path: Path) -> dict[str, Any]:
+    """What `measure` prints in a process of its own."""
+    command = [sys.executable, __file__, "--measure", job, str(path)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
 def row(name: str, job: str, path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, __file__, "--measure", job, str(path)], check=True, capture_output=True, text=True
-    )
-    found = json.loads(done.stdout)
+    found = measured(job, path)
     print(f"| {name} | {found['seconds']:.2f} | {found['megabytes']:.0f} | {found['result']} |", flush=True)
 
 

@@ -232,6 +232,7 @@ def test_labels_of_a_taxonomy_in_memory_are_named_too() -> None:
     found = check(Taxonomy.from_edges([("A", "B"), ("a", "D")]), {"train": [("hi", "B")]})
     assert problem(found, "label-without-documents").examples[0] == ("taxonomy", "'a'")
     assert problem(found, "look-alike-labels").examples[0] == ("taxonomy", "'A' and 'a'")
+    assert problem(check(Taxonomy.from_paths([["A"], ["B"]])), "flat-taxonomy").examples[0].place == "taxonomy"
 
 
 def test_folders_are_no_shards_and_a_file_given_three_times_is_three_splits(taxonomy: Path, tmp_path: Path) -> None:

@@ -289,7 +289,7 @@ BAD = {
     ),
     "short row": ("a.csv", "text,label\na\n", ":2: the row has 1 columns where the header has 2", "bad-row"),
     "open quote": ("a.csv", 'text,label\n"a,b\nc,d\n', ":2: the row cannot be read", "bad-row"),
-    "the named key is not there": (
+    "another key": (
         "a.jsonl",
         '{"text": "a", "tag": "b"}',
         ":1: the document has no label: its keys are text, tag, none is 'label'",
@@ -315,6 +315,14 @@ def test_a_bad_document_is_refused_with_file_line_and_remedy(case: str, write: W
     assert str(caught.value).startswith(f"{path}{words}")
     assert caught.value.kind == kind
     assert len(str(caught.value).splitlines()) <= 4
+
+
+def test_a_key_that_was_named_and_is_not_there_is_named_in_the_error(write: Write) -> None:
+    path = write("a.jsonl", '{"text": "a", "label": "b"}')
+    with pytest.raises(InputError, match="its keys are text, label, none is 'category'"):
+        pairs(path, label_key="category")
+    with pytest.raises(InputError, match="no column is called 'body'; there are: text, label"):
+        pairs(write("a.csv", "text,label\na,b\n"), text_key="body")
 
 
 def test_bad_documents_can_be_noted_and_left_out(write: Write) -> None:

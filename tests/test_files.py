@@ -85,6 +85,11 @@ def test_what_is_no_encoding_of_text_is_refused(name: str, write: Write) -> None
         lines_of(write("a.txt", "text"), encoding=name)
 
 
+def test_an_unknown_encoding_is_refused_also_where_a_mark_tells_another(write: Write) -> None:
+    with pytest.raises(InputError, match="no encoding of text called 'utf-9'"):
+        lines_of(write("a.txt", TEXT.encode("utf-8-sig")), encoding="utf-9")
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_a_byte_order_mark_is_believed_whatever_encoding_is_named(encoding: str, write: Write) -> None:
     assert "".join(lines_of(write("a.txt", TEXT.encode(encoding)), encoding="latin-1")) == TEXT

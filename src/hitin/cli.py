@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from hitin import __version__
-from hitin.errors import HitinError, InputError, printable
+from hitin.errors import HitinError, printable
 
 if TYPE_CHECKING:
     from hitin.doctor.check_up import Progress
@@ -197,7 +197,7 @@ def _error_report(error: HitinError) -> dict[str, object]:
     from hitin.doctor.problems import Problems
 
     problems = Problems()
-    problems.add_error(error if isinstance(error, InputError) else InputError(str(error), kind="missing-extra"))
+    problems.add_error(error)
     return {
         "exit_code": CANNOT_BE_READ,
         "taxonomy": None,

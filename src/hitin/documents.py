@@ -96,18 +96,22 @@ def read_documents(
             kind="bad-documents",
             remedy="Pick a split of it, for example data['train'].",
         )
-    if hasattr(data, "collect"):  # asking for the columns of a lazy frame may cost much
+    if is_table(data) and hasattr(data, "collect"):
         raise InputError(
             f"a {type(data).__name__} has no rows yet",
             kind="bad-documents",
             remedy="Collect it into a data frame first.",
         )
-    columns = getattr(data, "column_names", None) or getattr(data, "columns", None)
-    if columns is not None and not callable(columns):
-        return _from_table(data, list(columns), keys, name, on_error)
+    if is_table(data):
+        return _from_table(data, keys, name, on_error)
     if isinstance(data, Iterable):
         return _from_items(data, keys, name, on_error)
     raise InputError(f"documents cannot be read from {shown(data)}", kind="bad-documents")
+
+
+def is_table(data: object) -> bool:
+    """Whether this is a data frame or data set. Its type is asked: a lazy frame's columns may cost much."""
+    return hasattr(type(data), "column_names") or hasattr(type(data), "columns")
 
 
 def documents_in(
@@ -132,10 +136,9 @@ def _from_file(
         yield from documents_in(source, keys, format=format, on_error=on_error)
 
 
-def _from_table(
-    data: Any, columns: list[object], keys: Keys, name: str | None, on_error: OnError
-) -> Iterator[Document]:
+def _from_table(data: Any, keys: Keys, name: str | None, on_error: OnError) -> Iterator[Document]:
     """Columns by name: the one access that data frames and data sets have in common."""
+    columns = list(data.column_names if hasattr(data, "column_names") else data.columns)
     wanted = keys.columns([str(column) for column in columns])
     by_name = {str(column): column for column in columns}
     cells = [_column(data, by_name[column]) for column in wanted]
@@ -186,9 +189,8 @@ def _from_items(data: Iterable[object], keys: Keys, name: str | None, on_error: 
 def _checked(document: Document, name: str | None, number: int) -> Document:
     """A document that was made by hand, as it would have been read."""
     record = {"text": document.text, "label": document.labels, "id": document.id}
-    if document.line:
-        return _document(record, Keys(), document.file, document.line)
-    return _document(record, Keys(), name, number)
+    file, line = (document.file, document.line) if document.line else (name, number)
+    return _document(record, Keys(), file, line)
 
 
 def _document(record: Record, keys: Keys, file: str | None, line: int) -> Document:
@@ -223,9 +225,11 @@ def _value(record: Record, names: tuple[str, ...]) -> object:
 
 def _missing(record: Record, what: str, names: tuple[str, ...]) -> InputError:
     found = _first(record, names)
-    problem = (
-        f"its {found!r} is null" if found else f"its keys are {listed([str(key) for key in record])}, none is "
-    ) + ("" if found else " or ".join(repr(name) for name in names))
+    if found:
+        problem = f"its {found!r} is null"
+    else:
+        keys, wanted = listed([str(key) for key in record]), " or ".join(repr(name) for name in names)
+        problem = f"its keys are {keys}, none is {wanted}"
     remedy = f"Name the right key with --{what}-key."
     if what == "label":
         remedy += " A document that belongs nowhere has an empty list."

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, AnyStr, Self, TypeVar
@@ -72,6 +73,7 @@ class Source:
         """Bytes of the file consumed so far, compressed as they are: for progress against `size`."""
         return self._file.tell() if not self._file.closed and self._file.seekable() else 0
 
+    @cached_property
     def head_lines(self) -> list[str]:
         """The first lines that are not blank, for recognising a format; nothing is consumed."""
         text = self.head.decode(self.encoding, errors="replace")
@@ -82,7 +84,7 @@ class Source:
 
     @property
     def first_line(self) -> str:
-        return next(iter(self.head_lines()), "")
+        return next(iter(self.head_lines), "")
 
     def error(self, message: str, *, kind: str, line: int | None = None, remedy: str | None = None) -> InputError:
         return InputError(message, kind=kind, file=self.name, line=line, remedy=remedy)
@@ -189,10 +191,10 @@ class Source:
     def _encoding(self, named: str | None) -> str:
         """The encoding that a byte order mark tells, or else the one that is named, or else UTF-8."""
         found = next((name for mark, name in _BOMS.items() if self.head.startswith(mark)), None)
-        if named is not None:
-            named = _known_encoding(named)
-        if found or named:
-            return found or named or ""
+        named = None if named is None else _known_encoding(named)
+        encoding = found or named
+        if encoding is not None:
+            return encoding
         if not self.head.startswith(b"PAR1") and self.head[:400].count(0) * 3 > len(self.head[:400]) > 3:
             raise self.error(
                 "the file looks like UTF-16 without a byte order mark",

@@ -9,8 +9,8 @@ from hitin.doctor import findings
 from hitin.doctor.facts import CheckUp, split_facts, taxonomy_facts
 from hitin.doctor.problems import Problems
 from hitin.doctor.splits import Split
-from hitin.documents import Document, Keys, documents_in, read_documents
-from hitin.errors import InputError, MissingExtraError, shown
+from hitin.documents import Document, Keys, documents_in, is_table, read_documents
+from hitin.errors import HitinError, InputError, shown
 from hitin.files import Source
 from hitin.labels import LabelReader
 from hitin.names import ROOT, SEPARATORS
@@ -61,10 +61,8 @@ def check(
         split = splits.setdefault(name, Split(name, labels, problems))
         try:
             _read(split, file, data, keys, encoding, problems, progress)
-        except InputError as error:
-            problems.add_error(error)
-        except MissingExtraError as error:
-            problems.add_error(InputError(str(error), kind="missing-extra", file=file))
+        except HitinError as error:
+            problems.add_error(error, file)
     facts = [split_facts(split, reading.taxonomy) for split in splits.values()]
     findings.of_labels(reading, list(splits.values()), labels, problems, rare)
     findings.of_repetitions(list(splits.values()), facts, problems)
@@ -76,7 +74,7 @@ def _named(documents: object) -> Iterator[tuple[str, str, object]]:
     if isinstance(documents, Mapping):
         yield from ((str(name), str(name), data) for name, data in documents.items())
         return
-    if isinstance(documents, str | Path) or hasattr(documents, "columns") or hasattr(documents, "column_names"):
+    if isinstance(documents, str | Path) or is_table(documents):
         documents = [documents]
     if not isinstance(documents, Iterable):
         raise InputError(f"files of documents are expected, not {shown(documents)}", kind="bad-documents")

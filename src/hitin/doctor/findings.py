@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hitin.doctor.facts import SplitFacts
 from hitin.doctor.mojibake import trouble_in
-from hitin.doctor.problems import Problems
+from hitin.doctor.problems import FIRST, Problems
 from hitin.doctor.splits import Split
 from hitin.errors import place, shown
 from hitin.labels import LabelReader
@@ -119,7 +119,7 @@ def _add_pairs(
     """Count all pairs of equal texts, and name the first of them."""
     order = np.argsort(positions)
     shown_now = 0
-    for at in order[:10].tolist():
+    for at in order[:FIRST].tolist():
         if not problems.wants_more(kind):
             break
         problems.add(kind, split.place(int(positions[at])), f"as {other.place(int(other_positions[at]))}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from hitin.errors import InputError, printable
+from hitin.errors import HitinError, InputError, printable
 
 FIRST = 10
 
@@ -138,8 +138,10 @@ class Problems:
         if place and len(problem.examples) < FIRST:
             problem.examples.append(Example(printable(place, most=4096), printable(detail)))
 
-    def add_error(self, error: InputError) -> None:
+    def add_error(self, error: HitinError, file: str | None = None) -> None:
         """A record or file that could not be read. Its remedy is said once, and again where it is another."""
+        if not isinstance(error, InputError):
+            error = InputError(str(error), kind="missing-extra", file=file)
         problem = self._problem(error.kind)
         remedy = printable(error.remedy or "", most=400)
         problem.remedy = problem.remedy or remedy

@@ -32,7 +32,6 @@ class Split:
         self.documents = 0
         self.learnable = 0
         self.several_paths = 0
-        self._label_total = 0
         self._labels = labels
         self._problems = problems
         self._counts = [0] * len(labels.taxonomy)
@@ -73,7 +72,6 @@ class Split:
     def _note_labels(self, document: Document, labels: LabelSet) -> None:
         for label in labels.ids:
             self._counts[label] += 1
-        self._label_total += len(labels.ids)
         self.several_paths += len(labels.deepest) > 1
         if not labels.is_complete:
             self._add("missing-ancestors", document, self._missing(labels))
@@ -100,7 +98,7 @@ class Split:
 
     @property
     def mean_labels(self) -> float:
-        return self._label_total / self.documents if self.documents else 0.0
+        return sum(self._counts) / self.documents if self.documents else 0.0
 
     @property
     def words(self) -> NDArray[np.uint32]:

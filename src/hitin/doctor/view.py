@@ -53,9 +53,7 @@ def _tables(check_up: CheckUp) -> Iterator[Table]:
 
 
 def _taxonomy_table(facts: TaxonomyFacts) -> Table:
-    table = Table(
-        title=Text(printable(facts.file or "taxonomy", most=400), style="bold"), title_justify="left", show_header=False
-    )
+    table = Table(title=Text(printable(facts.file, most=400), style="bold"), title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column()
     if facts.format:

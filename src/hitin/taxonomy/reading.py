@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from hitin.documents import LABEL_KEYS, TEXT_KEYS
 from hitin.errors import InputError, InputWarning, listed, place, printable, shown
 from hitin.files import Source
 from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS
@@ -27,7 +28,6 @@ FORMATS: dict[str, str] = {
 _PARENTS = {"parent", "parents", "parent_label", "parent_name", "parent_id"}
 _CHILDREN = {"child", "children", "child_label", "child_name", "child_id"}
 _PAIRS = {("source", "target"), ("from", "to"), ("broader", "narrower"), ("category", "subcategory")}
-_DOCUMENT_HEADERS = {"text", "label", "labels", "token", "doc_token", "doc_label"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Reading:
     """A taxonomy and how its file was read."""
 
     taxonomy: Taxonomy
-    file: str = ""
+    file: str = "taxonomy"
     format: str = ""
     encoding: str = ""
     builder: TaxonomyBuilder | None = None
@@ -56,7 +56,7 @@ class Reading:
 
     def place_of(self, label: int) -> str:
         """Where a label is first named."""
-        return place(self.file, int(self._lines[label])) if self.builder else "taxonomy"
+        return place(self.file, self._lines[label]) if self.builder else self.file
 
     @cached_property
     def _lines(self) -> list[int]:
@@ -109,7 +109,7 @@ def read_taxonomy(
 
 def recognise(source: Source, root: str | None = ROOT) -> Format:
     """The format of an opened taxonomy, by its first lines and its suffix."""
-    lines = source.head_lines()
+    lines = source.head_lines
     first = source.first_line.lstrip()
     tabs_at_first = "\t" in first.strip()
     if source.suffix == ".json" or (first[:1] in ("{", "[") and not tabs_at_first):
@@ -144,14 +144,14 @@ def _read_hiagm(builder: TaxonomyBuilder, source: Source) -> None:
 def _read_edges(builder: TaxonomyBuilder, source: Source) -> None:
     """Two columns, `parent` and `child`, with or without a header; with one, other columns may stand by."""
     parent_at, child_at, width = 0, 1, 2
-    lines = source.head_lines()
-    has_header = _is_header(lines, _delimiter(lines))
-    for number, (line, row) in enumerate(_rows(source)):
+    delimiter = _delimiter(source.head_lines)
+    has_header = _is_header(source.head_lines, delimiter)
+    for number, (line, row) in enumerate(_rows(source, delimiter)):
         cells = [cell.strip() for cell in row]
         if number == 0 and has_header and (header := _header(cells)):
             (parent_at, child_at), width = header, len(cells)
             continue
-        if number == 0 and len(_DOCUMENT_HEADERS.intersection(cells)) > 1:
+        if number == 0 and len(set(cells).intersection(TEXT_KEYS + LABEL_KEYS)) > 1:
             raise source.error(
                 f"these look like documents, with the columns {listed(cells)}",
                 kind="bad-taxonomy",
@@ -174,9 +174,8 @@ def _read_edges(builder: TaxonomyBuilder, source: Source) -> None:
             builder.label(parent, line)
 
 
-def _rows(source: Source) -> Rows:
+def _rows(source: Source, delimiter: str) -> Rows:
     """The rows of a two-column file. Cells between tabs have no quotes, unless the header has."""
-    delimiter = _delimiter(source.head_lines())
     if delimiter != "\t" or source.first_line.startswith('"'):
         yield from csv_rows(source, delimiter)
         return
@@ -221,7 +220,7 @@ def _is_remark(text: str, separator: str) -> bool:
 def _read_paths(builder: TaxonomyBuilder, source: Source, separator: str | None) -> None:
     """One path from the top down a line; a first line that begins with `# ` may be a remark."""
     guessed = separator is None
-    lines = source.head_lines()
+    lines = source.head_lines
     separator = separator or next((mark for mark in SEPARATORS if any(mark in line for line in lines)), PATH_SEPARATOR)
     mark = separator.strip()
     for text in source.lines():
