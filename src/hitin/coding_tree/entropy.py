@@ -1,0 +1,91 @@
+"""Structural entropy (Eq. 6 of the paper) and how it changes when the tree does.
+
+Symbols: V is the volume of the graph (the sum of degrees) and v_a that of the vertices below node a; g_a is the
+weight of the edges that leave a; c_ij that of the edges between i and j; E_a that of the edges inside a; e_a that
+of the edges which meet in a, i.e. lie inside a but inside none of its children.
+"""
+
+import math
+
+import numpy as np
+
+from hitin.coding_tree.graph import Floats, Graph
+from hitin.coding_tree.tree import CodingTree
+
+
+def structural_entropy(graph: Graph, tree: CodingTree) -> float:
+    """Eq. 6: minus the sum over all nodes a but the root of g_a / V * log2(v_a / v_parent), in bits."""
+    _check_fit(graph, tree)
+    if not graph.volume:
+        return 0.0
+    entropy = 0.0
+    ends = graph.edges.T
+    volumes = graph.degrees
+    for partition, above in zip(tree.partitions(), tree.child_to_parent, strict=False):
+        first, second = partition[ends[0]], partition[ends[1]]
+        crossing = np.where(first != second, graph.weights, 0.0)
+        cuts = np.bincount(first, crossing, len(above)) + np.bincount(second, crossing, len(above))  # g_a
+        parents = np.bincount(above, volumes)
+        cut = cuts > 0  # a node that no edge leaves adds nothing, whatever its volume
+        entropy += float(np.dot(cuts[cut], np.log2(parents[above[cut]] / volumes[cut])))
+        volumes = parents
+    return entropy / graph.volume
+
+
+def flat_entropy(graph: Graph) -> float:
+    """H^1: the entropy under the star, in which every vertex is a child of the root."""
+    cut = graph.cuts > 0
+    if not cut.any():
+        return 0.0
+    return float(np.dot(graph.cuts[cut], np.log2(graph.volume / graph.degrees[cut]))) / graph.volume
+
+
+def entropy_by_identity(graph: Graph, tree: CodingTree) -> float:
+    """The same number another way: H^1 - 2 / V * sum over inner nodes a of e_a * log2(V / v_a)."""
+    _check_fit(graph, tree)
+    if not graph.volume:
+        return 0.0
+    saved = 0.0
+    apart = np.ones(len(graph.edges), dtype=bool)  # edges whose ends have not met
+    for layer, partition in enumerate(tree.partitions()):
+        if 0 < layer < tree.height:
+            meeting = apart & (partition[graph.edges[:, 0]] == partition[graph.edges[:, 1]])
+            apart &= ~meeting
+            volumes = np.bincount(partition, graph.degrees)
+            met = volumes[partition[graph.edges[meeting, 0]]]
+            saved += float(np.dot(graph.weights[meeting], np.log2(graph.volume / met)))
+    return flat_entropy(graph) - 2 * saved / graph.volume
+
+
+def _check_fit(graph: Graph, tree: CodingTree) -> None:
+    if tree.vertices != graph.vertices:
+        raise ValueError(f"a tree over {tree.vertices} vertices does not fit a graph of {graph.vertices}")
+
+
+def merge_delta(cut: float, volume_i: float, volume_j: float, volume: float) -> float:
+    """The change when a node is inserted between the root and its children i and j; never positive."""
+    return -2 * cut / volume * math.log2(volume / (volume_i + volume_j))
+
+
+def delete_delta(met: float, volume_a: float, volume_parent: float, volume: float) -> float:
+    """The change when node a, in which edges of weight `met` (e_a) meet, is deleted; never negative."""
+    return 2 * met / volume * math.log2(volume_parent / volume_a)
+
+
+def fuse_delta(
+    cut: float, inside_i: float, volume_i: float, inside_j: float, volume_j: float, volume: float
+) -> float:
+    """The change when two modules of a tree of height 2 become one."""
+    both = volume_i + volume_j
+    change = -cut * math.log2(volume / both)
+    if inside_i:
+        change += inside_i * math.log2(both / volume_i)
+    if inside_j:
+        change += inside_j * math.log2(both / volume_j)
+    return 2 * change / volume
+
+
+def module_gain(inside: Floats, volumes: Floats, volume: float) -> float:
+    """What modules with edges of weight E inside save at height 2: 2 / V * sum of E * log2(V / v)."""
+    some = inside > 0
+    return 2 / volume * float(np.dot(inside[some], np.log2(volume / volumes[some])))

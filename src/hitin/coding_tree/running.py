@@ -1,0 +1,90 @@
+"""One loop, run two ways: as it stands on Python lists, or compiled by numba on arrays.
+
+A kernel is a function over numbers and sequences of numbers only. It is written once, so that both ways give the
+same result; numba (the extra `fast`) is imported only when a graph is large or when it is asked for.
+"""
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from types import FunctionType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitin.extras import need
+
+LARGE = 20_000  # vertices from which starting numba pays
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+_KERNELS: dict[str, FunctionType] = {}
+
+
+def kernel(function: Kernel) -> Kernel:
+    """Mark a function as one that `Runner` may compile; it can call other kernels."""
+    assert isinstance(function, FunctionType)
+    _KERNELS[function.__name__] = function
+    return function
+
+
+class Runner:
+    """Runs kernels and makes the sequences that they work on."""
+
+    def __init__(self, compiled: bool) -> None:
+        self.compiled = compiled
+        self._kernels: dict[str, Any] = _compiled_kernels() if compiled else dict(_KERNELS)
+
+    @classmethod
+    def for_size(cls, vertices: int, compiled: bool | None) -> "Runner":
+        """Compiled if asked for, or when it is worth it and numba is there."""
+        return cls(vertices >= LARGE and find_spec("numba") is not None if compiled is None else compiled)
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self._kernels[function.__name__](*arguments)
+
+    def sequence(self, array: NDArray[Any]) -> Any:
+        """A sequence of its own with the numbers of an array, fast to index one by one."""
+        return array.copy() if self.compiled else array.tolist()
+
+    def ints(self, size: int, fill: int = 0) -> Any:
+        return np.full(size, fill, dtype=np.int64) if self.compiled else [fill] * size
+
+    def floats(self, size: int, fill: float = 0.0) -> Any:
+        return np.full(size, fill, dtype=np.float64) if self.compiled else [float(fill)] * size
+
+    def flags(self, size: int, fill: bool = False) -> Any:
+        return np.full(size, fill, dtype=np.bool_) if self.compiled else [fill] * size
+
+    def dictionary(self) -> Any:
+        """From whole numbers to whole numbers."""
+        if not self.compiled:
+            return {}
+        numba = _numba()
+        return numba.typed.Dict.empty(numba.int64, numba.int64)
+
+
+def _numba() -> Any:
+    return need("numba", extra="fast", purpose="compiling the construction of coding trees")
+
+
+@cache
+def _compiled_kernels() -> dict[str, Any]:
+    """Every kernel compiled (when first called, and kept on disk), seeing the others compiled too."""
+    numba = _numba()
+    files = {inspect.getsourcefile(function): function for function in _KERNELS.values()}
+    source = "".join(inspect.getsource(inspect.getmodule(files[file])) for file in sorted(files, key=str))  # type: ignore[arg-type]
+    version = hashlib.sha256(source.encode()).hexdigest()[:12]
+    compiled: dict[str, Any] = {}
+    scopes: list[dict[str, Any]] = []
+    for name, function in _KERNELS.items():
+        scopes.append(dict(function.__globals__))
+        copy = FunctionType(function.__code__, scopes[-1], name, function.__defaults__, function.__closure__)
+        copy.__qualname__ = f"{name}_{version}"  # names numba's file, so that none of an older source is taken
+        copy.__module__ = function.__module__
+        compiled[name] = numba.njit(cache=True)(copy)
+    for scope in scopes:
+        scope.update(compiled)
+    return compiled
