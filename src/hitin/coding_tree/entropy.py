@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from hitin.coding_tree.graph import Floats, Graph
+from hitin.coding_tree.graph import Floats, Graph, sums
 from hitin.coding_tree.tree import CodingTree
 
 
@@ -24,8 +24,8 @@ def structural_entropy(graph: Graph, tree: CodingTree) -> float:
     for partition, above in zip(tree.partitions(), tree.child_to_parent, strict=False):
         first, second = partition[ends[0]], partition[ends[1]]
         crossing = np.where(first != second, graph.weights, 0.0)
-        cuts = np.bincount(first, crossing, len(above)) + np.bincount(second, crossing, len(above))  # g_a
-        parents = np.bincount(above, volumes)
+        cuts = sums(first, crossing, len(above)) + sums(second, crossing, len(above))  # g_a
+        parents = sums(above, volumes, int(above.max()) + 1)
         cut = cuts > 0  # a node that no edge leaves adds nothing, whatever its volume
         entropy += float(np.dot(cuts[cut], np.log2(parents[above[cut]] / volumes[cut])))
         volumes = parents
@@ -72,9 +72,7 @@ def delete_delta(met: float, volume_a: float, volume_parent: float, volume: floa
     return 2 * met / volume * math.log2(volume_parent / volume_a)
 
 
-def fuse_delta(
-    cut: float, inside_i: float, volume_i: float, inside_j: float, volume_j: float, volume: float
-) -> float:
+def fuse_delta(cut: float, inside_i: float, volume_i: float, inside_j: float, volume_j: float, volume: float) -> float:
     """The change when two modules of a tree of height 2 become one."""
     both = volume_i + volume_j
     change = -cut * math.log2(volume / both)

@@ -35,10 +35,10 @@ class Graph:
         ends = _checked_edges(edges, self.vertices)
         weight = _scaled(_checked_weights(weights, ends))
         is_loop = ends[:, 0] == ends[:, 1]
-        self.loops: Floats = np.bincount(ends[is_loop, 0], weight[is_loop], self.vertices)
+        self.loops = sums(ends[is_loop, 0], weight[is_loop], self.vertices)
         self.edges, self.weights = _canonical(ends[~is_loop], weight[~is_loop], self.vertices)
-        self.cuts: Floats = np.bincount(self.edges[:, 0], self.weights, self.vertices)
-        self.cuts += np.bincount(self.edges[:, 1], self.weights, self.vertices)
+        self.cuts = sums(self.edges[:, 0], self.weights, self.vertices)
+        self.cuts += sums(self.edges[:, 1], self.weights, self.vertices)
         self.degrees: Floats = self.cuts + 2 * self.loops
         self.volume = float(self.degrees.sum())
         self.labels: tuple[str, ...] | None = _checked_labels(labels, self.vertices)
@@ -47,7 +47,7 @@ class Graph:
 
     @classmethod
     def from_taxonomy(cls, taxonomy: Taxonomy, *, with_root: bool = False) -> "Graph":
-        """Labels and the edges between parents and children; `with_root` adds the artificial root as the last vertex."""
+        """Labels and the edges from parents to children; `with_root` adds the artificial root as the last vertex."""
         count = len(taxonomy)
         if not with_root:
             return cls(count, taxonomy.edges, labels=taxonomy.labels)
@@ -70,6 +70,20 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph({self.vertices:,} vertices, {len(self.edges):,} edges)"
+
+
+def adjacency(graph: Graph) -> tuple[Ids, Ids, Floats]:
+    """Compressed rows: the neighbours of i and the weights to them stand from starts[i] to starts[i + 1]."""
+    ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
+    order = np.lexsort((ends[:, 1], ends[:, 0]))
+    starts = np.zeros(graph.vertices + 1, dtype=np.int64)
+    np.cumsum(np.bincount(ends[:, 0], minlength=graph.vertices), out=starts[1:])
+    return starts, ends[order, 1], np.concatenate([graph.weights, graph.weights])[order]
+
+
+def sums(places: Ids, values: Floats, size: int) -> Floats:
+    """The sum of the values at each place from 0 to size - 1."""
+    return np.bincount(places, values, size).astype(np.float64, copy=False)
 
 
 def _checked_edges(edges: ArrayLike, vertices: int) -> Ids:

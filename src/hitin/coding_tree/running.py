@@ -88,3 +88,25 @@ def _compiled_kernels() -> dict[str, Any]:
     for scope in scopes:
         scope.update(compiled)
     return compiled
+
+
+@kernel
+def paired(first: int, second: int, count: int) -> int:
+    """Two names as one number, the smaller first."""
+    return min(first, second) * count + max(first, second)
+
+
+@kernel
+def found(cluster: list[int], vertex: int) -> int:
+    """The cluster of a vertex, by union-find that halves the way as it goes."""
+    while cluster[vertex] != vertex:
+        cluster[vertex] = cluster[cluster[vertex]]
+        vertex = cluster[vertex]
+    return vertex
+
+
+@kernel
+def rounded(number: float) -> float:
+    """To 40 bits, so that numbers which are equal on paper are equal here."""
+    head = 8193.0 * number
+    return head - (head - number)

@@ -1,5 +1,6 @@
 """`CodingTree`: a tree over the vertices of a graph, all of them at the same depth."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -52,14 +53,18 @@ class CodingTree:
         cls,
         partitions: Sequence[Ids],
         *,
-        entropy: float = float("nan"),
-        flat_entropy: float = float("nan"),
         method: str = "",
         labels: Iterable[str] | None = None,
     ) -> "CodingTree":
-        """From the node of every vertex on each layer, vertices themselves to root, numbered in any way."""
+        """From the node of every vertex on each layer, the vertices first, the root last, numbered in any way."""
         tree = cls.__new__(cls)
-        tree._set(_linked(partitions), entropy, flat_entropy, method, labels)
+        tree._set(_linked(partitions), math.nan, math.nan, method, labels)
+        return tree
+
+    def with_entropy(self, entropy: float, flat_entropy: float) -> "CodingTree":
+        """The same tree with these numbers."""
+        tree = type(self).__new__(type(self))
+        tree._set(list(self.child_to_parent), entropy, flat_entropy, self.method, self.labels)
         return tree
 
     def _set(

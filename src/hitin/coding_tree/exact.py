@@ -1,0 +1,122 @@
+"""The exact optimum of height 2 for a forest.
+
+Some best modules are connected, so the question is which edges to cut. A walk from the leaves up carries, for each
+vertex, the modules that it could be in and that are still open towards its parent: what is worth keeping is only
+the states that no other beats in edges inside (E), volume (v) and gain of the modules already closed.
+"""
+
+from math import log
+
+import numpy as np
+
+from hitin.coding_tree.draft import NONE
+from hitin.coding_tree.graph import Graph, Ids
+
+MOST_WORK = 200_000  # pairs of states looked at before giving up
+
+Choice = tuple["Choice | None", int, "State | None"]  # the choices before, a child, its state if it joined
+State = tuple[float, float, float, Choice | None]  # E, v, gain, and how it came about
+
+
+def best_modules(graph: Graph, upper: Ids) -> Ids | None:
+    """The module of every vertex, named by one of them; None where that would take too long.
+
+    `upper` is each vertex's neighbour towards the top of its tree. The gain is the sum over modules of
+    E * ln(V / v), which is what the structural entropy falls by, times V / 2.
+    """
+    above, degrees, total = upper.tolist(), graph.degrees.tolist(), graph.volume
+    weights = [0.0] * graph.vertices  # of the edge to the vertex above
+    for (i, j), weight in zip(graph.edges.tolist(), graph.weights.tolist(), strict=True):
+        weights[j if above[j] == i else i] = weight
+    order = _from_the_top(above)
+    component = _component_volumes(order, above, degrees)
+    states: list[list[State]] = [[(0.0, degree, 0.0, None)] for degree in degrees]
+    closed: list[State] = [state[0] for state in states]
+    work = 0
+    for vertex in reversed(order):
+        own, p, weight = states[vertex], above[vertex], weights[vertex]
+        closed[vertex] = own[0] if len(own) == 1 else max(own, key=lambda state: _gain(state, total))
+        if p == NONE:
+            continue
+        always = not own[0][3] and weight * log(total / component[vertex]) >= degrees[vertex] / 2
+        apart = None if always else _gain(closed[vertex], total)
+        if apart is not None:  # without the states that cannot make up for what closing them here would gain
+            least = degrees[p]
+            own = [s for s in own if s[2] + (s[0] + weight) * log(total / (s[1] + least)) > apart]
+        work += len(states[p]) * (len(own) + 1)
+        if work > MOST_WORK:
+            return None
+        states[p] = _joined(states[p], own, vertex, weight, apart)
+        states[vertex] = []
+    return _decoded(order, above, closed)
+
+
+def _joined(ups: list[State], downs: list[State], child: int, weight: float, apart: float | None) -> list[State]:
+    """The states of a vertex with one more child: in its module in one of its states, or apart with that gain."""
+    states: list[State] = []
+    if apart is not None:
+        states += [(inside, volume, gain + apart, (before, child, None)) for inside, volume, gain, before in ups]
+    for down in downs:
+        states += [
+            (inside + down[0] + weight, volume + down[1], gain + down[2], (before, child, down))
+            for inside, volume, gain, before in ups
+        ]
+    return states if len(states) == 1 else _unbeaten(states)
+
+
+def _unbeaten(states: list[State]) -> list[State]:
+    """Those for which no other has as many edges inside, as little volume and as much gain."""
+    states.sort(key=lambda state: (state[1], -state[0], -state[2]))
+    kept: list[State] = []
+    front: list[tuple[float, float]] = []  # E and gain of the unbeaten ones of less volume, E falling, gain rising
+    for state in states:
+        if any(inside >= state[0] and gain >= state[2] for inside, gain in front):
+            continue
+        front = [(inside, gain) for inside, gain in front if inside > state[0] or gain > state[2]]
+        front.append((state[0], state[2]))
+        kept.append(state)
+    return kept
+
+
+def _gain(state: State, total: float) -> float:
+    inside, volume, gain, _ = state
+    return gain + inside * log(total / volume) if inside else gain
+
+
+def _from_the_top(above: list[int]) -> list[int]:
+    """The vertices, each after the one above it."""
+    children: list[list[int]] = [[] for _ in above]
+    for vertex, p in enumerate(above):
+        if p != NONE:
+            children[p].append(vertex)
+    order = [vertex for vertex, p in enumerate(above) if p == NONE]
+    for vertex in order:  # which grows as it goes
+        order += children[vertex]
+    return order
+
+
+def _component_volumes(order: list[int], above: list[int], degrees: list[float]) -> list[float]:
+    """For each vertex the volume of its whole tree."""
+    volumes = list(degrees)
+    for vertex in reversed(order):
+        if above[vertex] != NONE:
+            volumes[above[vertex]] += volumes[vertex]
+    for vertex in order:
+        if above[vertex] != NONE:
+            volumes[vertex] = volumes[above[vertex]]
+    return volumes
+
+
+def _decoded(order: list[int], above: list[int], closed: list[State]) -> Ids:
+    """Follow the choices behind the best states from the top down: who is in the module of the vertex above."""
+    module = list(range(len(above)))
+    state: dict[int, State] = {}  # of the vertices that joined
+    for vertex in order:
+        if vertex in state:
+            module[vertex] = module[above[vertex]]
+        choice = state.get(vertex, closed[vertex])[3]
+        while choice is not None:
+            choice, child, joined = choice
+            if joined is not None:
+                state[child] = joined
+    return np.array(module)
