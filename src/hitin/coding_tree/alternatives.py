@@ -65,7 +65,8 @@ def _deepest_parents(taxonomy: Taxonomy) -> Ids:
 
 def _meeting_labels(taxonomy: Taxonomy, parent: Ids) -> Ids:
     """For each edge the label at which its two ends come together, going from parent to parent."""
-    upper, lower = taxonomy.edges.T
+    upper: Ids = taxonomy.edges[:, 0]
+    lower: Ids = taxonomy.edges[:, 1]
     if taxonomy.is_tree:
         return upper
     leaps = [parent]  # leaps[j] goes up 2 ** j levels

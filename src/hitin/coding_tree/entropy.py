@@ -5,11 +5,12 @@ weight of the edges that leave a; c_ij that of the edges between i and j; E_a th
 of the edges which meet in a, i.e. lie inside a but inside none of its children.
 """
 
-import math
+from math import log2
 
 import numpy as np
 
-from hitin.coding_tree.graph import Floats, Graph, sums
+from hitin.coding_tree.graph import Graph, sums
+from hitin.coding_tree.running import kernel
 from hitin.coding_tree.tree import CodingTree
 
 
@@ -62,28 +63,22 @@ def _check_fit(graph: Graph, tree: CodingTree) -> None:
         raise ValueError(f"a tree over {tree.vertices} vertices does not fit a graph of {graph.vertices}")
 
 
+@kernel
 def merge_delta(cut: float, volume_i: float, volume_j: float, volume: float) -> float:
     """The change when a node is inserted between the root and its children i and j; never positive."""
-    return -2 * cut / volume * math.log2(volume / (volume_i + volume_j))
+    return -2.0 * cut / volume * log2(volume / (volume_i + volume_j))
 
 
+@kernel
 def delete_delta(met: float, volume_a: float, volume_parent: float, volume: float) -> float:
     """The change when node a, in which edges of weight `met` (e_a) meet, is deleted; never negative."""
-    return 2 * met / volume * math.log2(volume_parent / volume_a)
+    return 2.0 * met / volume * log2(volume_parent / volume_a)
 
 
+@kernel
 def fuse_delta(cut: float, inside_i: float, volume_i: float, inside_j: float, volume_j: float, volume: float) -> float:
-    """The change when two modules of a tree of height 2 become one."""
+    """The change when two modules of a tree of height 2, joined by an edge, become one."""
     both = volume_i + volume_j
-    change = -cut * math.log2(volume / both)
-    if inside_i:
-        change += inside_i * math.log2(both / volume_i)
-    if inside_j:
-        change += inside_j * math.log2(both / volume_j)
-    return 2 * change / volume
-
-
-def module_gain(inside: Floats, volumes: Floats, volume: float) -> float:
-    """What modules with edges of weight E inside save at height 2: 2 / V * sum of E * log2(V / v)."""
-    some = inside > 0
-    return 2 / volume * float(np.dot(inside[some], np.log2(volume / volumes[some])))
+    saved = cut * log2(volume / both)
+    spent = inside_i * log2(both / volume_i) + inside_j * log2(both / volume_j)
+    return 2.0 * (spent - saved) / volume

@@ -136,11 +136,14 @@ def _canonical(ends: Ids, weights: Floats, vertices: int) -> tuple[Ids, Floats]:
     """One edge for each pair, the smaller end first, sorted; those of weight 0 dropped."""
     if (weights == 0).any():
         ends, weights = ends[weights > 0], weights[weights > 0]
-    low, high = ends.min(axis=1, initial=vertices), ends.max(axis=1, initial=0)
+    low, high = np.minimum(ends[:, 0], ends[:, 1]), np.maximum(ends[:, 0], ends[:, 1])
     keys = low * vertices + high
     if not (keys[1:] > keys[:-1]).all():
-        order = np.lexsort((weights, keys))  # weights too, so that sums do not depend on the order given
-        keys, weights = keys[order], weights[order]
+        if (weights == weights[0]).all():
+            keys = np.sort(keys)
+        else:
+            order = np.lexsort((weights, keys))  # weights too, so that sums do not depend on the order given
+            keys, weights = keys[order], weights[order]
         starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
         keys, weights = keys[starts], np.add.reduceat(weights, starts)
     return np.stack([keys // vertices, keys % vertices], axis=1), np.array(weights)

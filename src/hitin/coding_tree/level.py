@@ -18,9 +18,9 @@ def layered(draft: Draft, keep: NDArray[np.bool_], height: int, runner: Runner) 
     heights, nearest = runner.ints(count), runner.ints(count)
     runner.run(measure, nodes_above, kept, heights)
     runner.run(find_nearest, nodes_above, kept, nearest)
-    tall = np.append(np.asarray(heights), height)  # the root stands last, where NONE leads
+    tall = np.append(np.asarray(heights, dtype=np.int64), height)  # the root stands last, where NONE leads
     kept_above = np.append(np.where(keep, draft.nodes_above, NONE), NONE)
-    up = np.append(np.asarray(nearest), NONE)
+    up = np.append(np.asarray(nearest, dtype=np.int64), NONE)
     waiting = up[draft.above[: draft.vertices]]  # the next kept node above what each vertex has reached
     place = np.arange(draft.vertices)
     partitions = [place]

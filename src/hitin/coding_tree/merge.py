@@ -1,11 +1,11 @@
 """Stage 1 of Algorithm 1: join the parts of a graph two by two into binary trees."""
 
 from heapq import heapify, heappop, heappush
-from math import log2
 
 import numpy as np
 
 from hitin.coding_tree.draft import NONE, Draft
+from hitin.coding_tree.entropy import fuse_delta, merge_delta
 from hitin.coding_tree.forest import merged_forest, uppers
 from hitin.coding_tree.graph import Graph
 from hitin.coding_tree.running import Runner, found, kernel, paired, rounded
@@ -136,7 +136,7 @@ def merge_graph(
             if version[edge] != NONE:
                 other = found(cluster, owner[place ^ 1])
                 pair = paired(i, other, count)
-                twin = names.get(pair, NONE)
+                twin = names[pair] if pair in names else NONE  # noqa: SIM401 (numba has another get)
                 if twin != NONE and version[twin] != NONE:
                     weight[twin] += weight[edge]
                     version[edge] = NONE
@@ -189,9 +189,7 @@ def enter(
 def gained(
     cut: float, volume_i: float, inside_i: float, volume_j: float, inside_j: float, total: float, fuse: bool
 ) -> float:
-    """`merge_delta` or `fuse_delta` times -V / 2, rounded so that ties are ties."""
-    both = volume_i + volume_j
-    gain = cut * log2(total / both)
+    """What joining i and j saves by the rule, rounded so that ties are ties."""
     if fuse:
-        gain -= inside_i * log2(both / volume_i) + inside_j * log2(both / volume_j)
-    return rounded(gain)
+        return rounded(-fuse_delta(cut, inside_i, volume_i, inside_j, volume_j, total))
+    return rounded(-merge_delta(cut, volume_i, volume_j, total))

@@ -22,7 +22,7 @@ LEAST = 1e-12  # of the volume: a smaller gain is taken for rounding
 def improved(graph: Graph, partitions: list[Ids], runner: Runner) -> list[Ids]:
     """Partitions of the same height, with an entropy at most as high."""
     height = len(partitions) - 1
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if len(graph.edges) else 0):
         moved = 0
         for layer in range(height - 1):
             partitions, moves = _improved_layer(graph, partitions, layer, runner)
@@ -41,13 +41,14 @@ def _improved_layer(graph: Graph, partitions: list[Ids], layer: int, runner: Run
     up, volume, met, kids = [], [], [], []
     below, inside_below = members, _inside(graph, members, nodes)
     for number, upper in enumerate(uppers):
-        place = np.full(nodes, NONE)
-        place[below] = upper + number * nodes
-        up.append(place)
+        parent_of = np.full(nodes, NONE)
+        parent_of[below] = upper
+        there = parent_of != NONE
         inside = _inside(graph, upper, nodes)
-        met.append(inside - sums(upper_of(place, number * nodes), inside_below[place != NONE], nodes))
+        up.append(np.where(there, parent_of + number * nodes, NONE))
+        met.append(inside - sums(parent_of[there], inside_below[there], nodes))
         volume.append(sums(upper, graph.degrees, nodes) / graph.volume)
-        kids.append(np.bincount(upper_of(place, number * nodes), minlength=nodes))
+        kids.append(np.bincount(parent_of[there], minlength=nodes))
         below, inside_below = upper, inside
     up.append(np.full(nodes, NONE))
     parent = runner.sequence(up[0])
@@ -68,11 +69,6 @@ def _improved_layer(graph: Graph, partitions: list[Ids], layer: int, runner: Run
         moved.append(place)
         place = found[place]
     return [*partitions[: layer + 1], *moved, partitions[-1]], moves
-
-
-def upper_of(place: Ids, start: int) -> Ids:
-    """The places in the layer above of the nodes that are there."""
-    return place[place != NONE] - start
 
 
 def _inside(graph: Graph, partition: Ids, nodes: int) -> Floats:

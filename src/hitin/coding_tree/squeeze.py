@@ -4,13 +4,13 @@
 """
 
 from heapq import heapify, heappop, heapreplace
-from math import log2
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hitin.coding_tree.draft import NONE, Draft
+from hitin.coding_tree.entropy import delete_delta
 from hitin.coding_tree.level import measure
 from hitin.coding_tree.running import Runner, found, kernel, rounded
 
@@ -220,14 +220,15 @@ def greedy(draft: Draft, height: int, total: float, runner: Runner) -> Flags:
 def delete_all(
     above: list[int], volume: list[float], meeting: list[float], cluster: list[int], order: list[int]
 ) -> None:
-    """Delete the node with the smallest e_a * log2(v_p / v_a), again and again; `cluster` leads to its parent then."""
-    queue = [(rounded(meeting[a] * log2(volume[above[a]] / volume[a])), a) for a in range(len(order))]
+    """Delete the node with the smallest `delete_delta`, again and again; `cluster` leads to its parent then."""
+    total = volume[len(order)]
+    queue = [(rounded(delete_delta(meeting[a], volume[a], volume[above[a]], total)), a) for a in range(len(order))]
     heapify(queue)
     done = 0
     while done < len(order):
         cost, a = queue[0]
         p = found(cluster, above[a])
-        now = rounded(meeting[a] * log2(volume[p] / volume[a]))
+        now = rounded(delete_delta(meeting[a], volume[a], volume[p], total))
         if now > cost:
             heapreplace(queue, (now, a))
             continue

@@ -1,0 +1,306 @@
+"""`coding_tree`: every method against brute force, the paper to the letter, and what must hold of every tree."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hitin import Taxonomy
+from hitin.coding_tree import CodingTree, Graph, Method, coding_tree, structural_entropy
+from hitin.coding_tree.exact import best_modules
+from hitin.coding_tree.forest import uppers
+from hitin.coding_tree.moves import improved
+from hitin.coding_tree.running import Runner
+from tests.coding_trees import all_coding_trees, entropy_of, least_entropy, literal_algorithm_1
+from tests.strategies import graphs, nested_partitions, taxonomies
+
+METHODS: tuple[Method, ...] = ("optimal", "paper", "random")
+
+
+def all_forests(count: int) -> Iterator[Graph]:
+    """Every forest of so many vertices once, whatever its vertices are called; they are called at random."""
+    draw = np.random.default_rng(count)
+    for sizes in _sizes(count, count):
+        for trees in itertools.product(*(list(_trees(size)) for size in sizes)):
+            forest = nx.disjoint_union_all(trees)
+            names = draw.permutation(count)
+            yield Graph(count, [(names[i], names[j]) for i, j in forest.edges])
+
+
+def _sizes(count: int, most: int) -> Iterator[list[int]]:
+    if count == 0:
+        yield []
+    for size in range(min(count, most), 0, -1):
+        for rest in _sizes(count - size, size):
+            yield [size, *rest]
+
+
+def _trees(size: int) -> list[nx.Graph]:
+    return [nx.empty_graph(1)] if size == 1 else list(nx.nonisomorphic_trees(size))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+def test_optimal_at_height_2_is_the_optimum_of_every_forest(count: int) -> None:
+    for graph in all_forests(count):
+        assert coding_tree(graph).entropy == pytest.approx(least_entropy(graph, 2), abs=1e-10)
+
+
+@given(graphs(7, forest=True))
+@settings(max_examples=50)
+def test_optimal_at_height_2_is_the_optimum_of_forests_with_weights_and_loops(graph: Graph) -> None:
+    assert coding_tree(graph).entropy == pytest.approx(least_entropy(graph, 2), abs=1e-9)
+
+
+@pytest.mark.parametrize(("height", "most"), [(2, 7), (3, 7)])
+def test_no_coding_tree_at_all_is_below_the_least_entropy(height: int, most: int) -> None:
+    """The programme over subsets, which the other tests use, against every coding tree there is."""
+    draw = np.random.default_rng(0)
+    for count in range(2, most + 1):
+        edges = [pair for pair in itertools.combinations(range(count), 2) if draw.random() < 0.5]
+        graph = Graph(count, edges, draw.random(len(edges)))
+        brute = min(entropy_of(graph, partitions) for partitions in all_coding_trees(count, height))
+        assert least_entropy(graph, height) == pytest.approx(brute, abs=1e-12)
+        assert coding_tree(graph, height).entropy >= brute - 1e-12
+
+
+def excess(graphs: list[Graph], height: int) -> float:
+    """By how much `optimal` lies above the optimum on average, in per cent."""
+    found = [(coding_tree(graph, height).entropy, least_entropy(graph, height)) for graph in graphs]
+    return float(np.mean([100 * (entropy / least - 1) for entropy, least in found]))
+
+
+@pytest.mark.parametrize("count", [6, 7])
+def test_optimal_at_height_3_is_within_half_a_per_cent_on_trees(count: int) -> None:
+    trees = [Graph(count, list(tree.edges)) for tree in nx.nonisomorphic_trees(count)]
+    assert excess(trees, 3) < 0.5
+
+
+@pytest.mark.parametrize(("count", "samples"), [(8, 40), (10, 60)])
+def test_optimal_at_height_2_is_within_one_per_cent_on_random_graphs(count: int, samples: int) -> None:
+    drawn = [nx.gnp_random_graph(count, 0.5, seed=seed) for seed in range(samples)]
+    assert excess([Graph(count, list(graph.edges)) for graph in drawn if graph.edges], 2) < 1
+
+
+@given(graphs(8, weights=st.integers(1, 4).map(float)), st.integers(1, 4))
+@settings(max_examples=60)
+def test_paper_is_algorithm_1_to_the_letter(graph: Graph, height: int) -> None:
+    assert coding_tree(graph, height, "paper") == CodingTree.from_partitions(literal_algorithm_1(graph, height))
+
+
+@given(graphs(9, weights=st.just(1.0), forest=True), st.integers(2, 4))
+@settings(max_examples=60)
+def test_paper_is_algorithm_1_to_the_letter_on_forests_full_of_ties(graph: Graph, height: int) -> None:
+    assert coding_tree(graph, height, "paper") == CodingTree.from_partitions(literal_algorithm_1(graph, height))
+
+
+@given(graphs(), st.integers(1, 6), st.sampled_from(METHODS))
+def test_every_vertex_is_at_the_same_depth_and_the_entropy_is_that_of_the_tree(
+    graph: Graph, height: int, method: Method
+) -> None:
+    tree = coding_tree(graph, height, method)
+    assert tree.height == height
+    assert [len(layer) for layer in tree.child_to_parent] == list(tree.layer_sizes[:-1])
+    assert tree.layer_sizes[0] == graph.vertices
+    node, depth = np.arange(graph.vertices), 0
+    while (tree.parents[node] != -1).all():
+        node, depth = tree.parents[node], depth + 1
+    assert depth == height
+    assert set(node) == {len(tree) - 1}
+    assert tree.entropy == structural_entropy(graph, tree)
+    if method != "random":
+        assert tree.entropy <= tree.flat_entropy + 1e-12
+
+
+@given(graphs(7))
+def test_height_1_is_the_star(graph: Graph) -> None:
+    for method in METHODS:
+        tree = coding_tree(graph, 1, method)
+        assert tree.layer_sizes == (graph.vertices, 1)
+        assert tree.entropy == pytest.approx(tree.flat_entropy, abs=1e-12)
+
+
+def test_a_height_beyond_what_is_useful_is_padded_with_the_entropy_unchanged() -> None:
+    graph = Graph(5, [(0, 1), (1, 2), (3, 4)])
+    for method in ("optimal", "paper"):
+        useful, padded = coding_tree(graph, 4, method), coding_tree(graph, 9, method)
+        assert padded.entropy == pytest.approx(useful.entropy, abs=1e-12)
+        assert padded.height == 9
+        assert len(set(padded.layer_sizes)) < 6
+
+
+def test_vertices_that_no_edge_touches_hang_from_the_root() -> None:
+    tree = coding_tree(Graph(5, [(0, 1)]), 3)
+    assert tree.groups(2) == [(0, 1), (2,), (3,), (4,)] or tree.groups(2) == [(0,), (1,), (2,), (3,), (4,)]
+    assert coding_tree(Graph(4), 2).layer_sizes == (4, 4, 1)
+    assert coding_tree(Graph(1), 3).layer_sizes == (1, 1, 1, 1)
+
+
+@given(graphs(9), st.integers(2, 4), st.randoms(use_true_random=False), st.sampled_from(METHODS))
+def test_the_order_and_direction_of_edges_make_no_difference(graph: Graph, height: int, random, method: Method) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    ends = [
+        (tuple(edge) if random.random() < 0.5 else tuple(edge[::-1]), weight)
+        for edge, weight in zip(graph.edges.tolist(), graph.weights.tolist(), strict=True)
+    ]
+    ends += [((i, i), weight) for i, weight in enumerate(graph.loops.tolist())]
+    random.shuffle(ends)
+    again = Graph(graph.vertices, [edge for edge, _ in ends], [weight for _, weight in ends])
+    one, two = coding_tree(graph, height, method), coding_tree(again, height, method)
+    assert one == two
+    assert one.entropy == two.entropy
+
+
+def test_the_tree_does_not_depend_on_the_hash_seed() -> None:
+    script = (
+        "import json, networkx as nx; from hitin.coding_tree import Graph, coding_tree;"
+        "graph = nx.gnp_random_graph(40, 0.2, seed=1); tree = nx.random_labeled_tree(60, seed=1);"
+        "print(json.dumps([coding_tree(Graph(len(g), list(g.edges)), 3, m).to_json()"
+        " for g in (graph, tree) for m in ('optimal', 'paper', 'random')]))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
+    assert len(json.loads(found.pop())) == 6
+
+
+@given(graphs(30), st.integers(1, 5), st.sampled_from(METHODS))
+@settings(deadline=None)
+def test_compiled_gives_the_same_tree(graph: Graph, height: int, method: Method) -> None:
+    plain = coding_tree(graph, height, method, compiled=False)
+    fast = coding_tree(graph, height, method, compiled=True)
+    assert plain == fast
+    assert plain.entropy == fast.entropy
+
+
+@given(graphs(60, weights=st.just(1.0), forest=True), st.integers(1, 5), st.sampled_from(METHODS))
+@settings(deadline=None)
+def test_compiled_gives_the_same_tree_of_a_forest(graph: Graph, height: int, method: Method) -> None:
+    assert coding_tree(graph, height, method, compiled=False) == coding_tree(graph, height, method, compiled=True)
+
+
+@given(st.data(), st.booleans())
+@settings(deadline=None)
+def test_local_moves_never_raise_the_entropy(data: st.DataObject, compiled: bool) -> None:
+    graph = data.draw(graphs(12).filter(lambda graph: len(graph.edges) > 0))
+    partitions = data.draw(nested_partitions(graph.vertices, data.draw(st.integers(2, 4))))
+    better = improved(graph, partitions, Runner(compiled))
+    assert len(better) == len(partitions)
+    assert entropy_of(graph, better) <= entropy_of(graph, partitions) + 1e-12
+    for below, above in itertools.pairwise(better):  # each layer is coarser than the one below
+        assert all(len(set(above[below == node])) == 1 for node in set(below.tolist()))
+
+
+def test_local_moves_find_two_cliques_from_a_poor_start() -> None:
+    cliques = nx.barbell_graph(5, 0)
+    graph = Graph(10, list(cliques.edges))
+    start = [np.arange(10), np.array([0, 0, 0, 0, 1, 0, 1, 1, 1, 1]), np.zeros(10, dtype=np.int64)]
+    better = improved(graph, start, Runner(compiled=False))
+    assert CodingTree.from_partitions(better).groups() == [tuple(range(5)), tuple(range(5, 10))]
+
+
+def test_random_pairs_the_nodes_of_each_layer() -> None:
+    graph = Graph(11, [(0, 1), (2, 3)])
+    tree = coding_tree(graph, 4, "random", seed=3)
+    assert tree.layer_sizes == (11, 6, 3, 2, 1)
+    for layer in tree.child_to_parent[:-1]:
+        assert sorted(np.bincount(layer))[1:] == [2] * (len(layer) // 2) or len(layer) % 2 == 0
+        assert np.bincount(layer).max() == 2
+    assert tree == coding_tree(graph, 4, "random", seed=3)
+    assert tree != coding_tree(graph, 4, "random", seed=4)
+    assert coding_tree(graph, 9, "random").layer_sizes == (11, 6, 3, 2, 1, 1, 1, 1, 1, 1)
+
+
+def test_taxonomy_groups_labels_as_their_tree_does() -> None:
+    taxonomy = Taxonomy.from_paths([["A", "a", "x"], ["A", "a", "y"], ["A", "b"], ["B", "c"], ["C"]])
+    tree = coding_tree(taxonomy, 3, "taxonomy")
+    names = [sorted(taxonomy.labels[i] for i in group) for group in tree.groups(2)]
+    assert names == [["A", "a", "b", "x", "y"], ["B", "c"], ["C"]]
+    assert [sorted(taxonomy.labels[i] for i in group) for group in tree.groups(1)] == [
+        ["A"],
+        ["B", "c"],
+        ["C"],
+        ["a", "x", "y"],
+        ["b"],
+    ]
+
+
+@given(taxonomies(), st.integers(1, 5), st.booleans())
+def test_taxonomy_keeps_labels_of_one_parent_together_also_in_dags(
+    taxonomy: Taxonomy, height: int, with_root: bool
+) -> None:
+    tree = coding_tree(taxonomy, height, "taxonomy", with_root=with_root)
+    assert tree.height == height
+    assert tree.labels == (*taxonomy.labels, "Root") if with_root else taxonomy.labels
+    below: dict[int, set[int]] = {label: {label} for label in range(len(taxonomy))}
+    for label in range(len(taxonomy) - 1, -1, -1):
+        parents = [p for p in taxonomy.parents(label).tolist() if taxonomy.levels[p] == taxonomy.levels[label] - 1]
+        if parents:
+            below[parents[0]] |= below[label]
+    allowed = {frozenset(group) for group in below.values()} | {frozenset([i]) for i in range(tree.vertices)}
+    for layer in range(1, height):
+        assert {frozenset(group) for group in tree.groups(layer)} <= allowed
+
+
+def test_a_taxonomy_is_a_graph_without_its_root_unless_asked() -> None:
+    taxonomy = Taxonomy.from_paths([["A", "a"], ["B", "b"]])
+    assert coding_tree(taxonomy).labels == taxonomy.labels
+    assert coding_tree(taxonomy, with_root=True).labels == (*taxonomy.labels, "Root")
+    assert coding_tree(taxonomy) == coding_tree(Graph(4, taxonomy.edges, labels=taxonomy.labels))
+
+
+@pytest.mark.parametrize("height", [0, -1, 2.0, True, "2", None])
+def test_a_height_that_is_no_whole_number_from_1_on_is_refused(height: object) -> None:
+    with pytest.raises(ValueError, match="the height of a coding tree is a whole number from 1 on"):
+        coding_tree(Graph(2, [(0, 1)]), height)  # type: ignore[arg-type]
+
+
+def test_other_bad_input_is_refused() -> None:
+    with pytest.raises(ValueError, match="no method 'best'; the methods are optimal, paper, random, taxonomy"):
+        coding_tree(Graph(2), 2, "best")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'taxonomy' needs a Taxonomy"):
+        coding_tree(Graph(2), 2, "taxonomy")
+
+
+LEAST = {"wos": (5.7792, 3.2869), "nyt": (6.8176, 2.8814), "rcv1": (5.9012, 2.7943)}
+
+
+@pytest.mark.parametrize("name", LEAST)
+def test_the_label_trees_of_the_papers_have_their_least_entropy_at_height_2(name: str, shared: Path) -> None:
+    taxonomy = Taxonomy.read(shared / "hierarchies" / f"{name}.taxonomy")
+    graph = Graph.from_taxonomy(taxonomy)
+    upper = uppers(graph, Runner(compiled=False))
+    assert upper is not None
+    modules = best_modules(graph, upper)
+    assert modules is not None  # the exact programme came to its end: a proof
+    exact = entropy_of(graph, [np.arange(len(taxonomy)), modules, np.zeros(len(taxonomy), dtype=np.int64)])
+    tree = coding_tree(taxonomy)
+    assert tree.entropy == pytest.approx(exact, abs=1e-12)
+    assert (round(tree.flat_entropy, 4), round(tree.entropy, 4)) == LEAST[name]
+
+
+def test_the_label_trees_of_the_papers_have_the_entropies_of_the_other_methods(shared: Path) -> None:
+    wos, nyt = (Taxonomy.read(shared / "hierarchies" / f"{name}.taxonomy") for name in ("wos", "nyt"))
+    for method in ("optimal", "paper", "taxonomy"):
+        assert round(coding_tree(wos, 2, method).entropy, 4) == 3.2869
+    assert coding_tree(wos, 2, "random").entropy > 5
+    assert coding_tree(nyt, 2, "paper").entropy == pytest.approx(3.60, abs=0.01)
+    assert round(coding_tree(wos, 3).entropy, 4) == 3.0782
+    assert round(coding_tree(wos, 4).entropy, 4) == 3.0034
+    assert coding_tree(nyt, 3).entropy <= 2.3224
+    assert coding_tree(nyt, 4).entropy == pytest.approx(2.1447, abs=0.005)
