@@ -8,14 +8,14 @@ Each row is a process of its own; memory is its peak less that of an interpreter
 
 import json
 import random
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+
+from measuring import measured, peak_kilobytes
 
 WORDS = ["liver", "stone", "fracture", "of", "left", "acute", "chronic", "eye", "skin", "pain", "heart", "knee"]
 
@@ -93,24 +93,8 @@ def measure(job: str, path: str) -> None:
     print(json.dumps({"seconds": seconds, "megabytes": (peak_kilobytes() - before) / 1024, "result": result}))
 
 
-def peak_kilobytes() -> int:
-    """The most memory this process has held. (What `getrusage` tells may be the parent's.)"""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1])
-    raise SystemExit("this benchmark needs the /proc of Linux")
-
-
-def measured(job: str, path: Path) -> dict[str, Any]:
-    """What `measure` prints in a process of its own."""
-    command = [sys.executable, __file__, "--measure", job, str(path)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
 def row(name: str, job: str, path: Path) -> None:
-    found = measured(job, path)
+    found = measured(__file__, job, path)
     print(f"| {name} | {found['seconds']:.2f} | {found['megabytes']:.0f} | {found['result']} |", flush=True)
 
 

@@ -78,7 +78,7 @@ def least_entropy(graph: Graph, height: int) -> float:
         return known[part, layers]
 
     cuts = graph.cuts.tolist()
-    flat = sum(cut * math.log2(total / degree) for cut, degree in zip(cuts, degrees, strict=True) if cut)
+    flat: float = sum(cut * math.log2(total / degree) for cut, degree in zip(cuts, degrees, strict=True) if cut)
     return (flat - 2 * split((1 << count) - 1, height - 1)) / total if height > 1 else flat / total
 
 

@@ -10,7 +10,7 @@ from hitin.coding_tree.exact import best_modules
 from hitin.coding_tree.forest import uppers
 from hitin.coding_tree.graph import Graph, Ids
 from hitin.coding_tree.level import layered
-from hitin.coding_tree.merge import SMALL, merged
+from hitin.coding_tree.merge import EAGER, merged
 from hitin.coding_tree.moves import improved
 from hitin.coding_tree.running import Runner
 from hitin.coding_tree.squeeze import greedy, optimal
@@ -20,7 +20,8 @@ from hitin.taxonomy import Taxonomy
 Method = Literal["optimal", "paper", "random", "taxonomy"]
 
 EXACT = 1_000  # vertices up to which the exact optimum of a forest is tried
-SLACK = 0.1  # of `merged`, for graphs that are not small
+FEW = 2_000  # vertices up to which a forest is worth local moves
+SLACK = 0.1  # of `merged`, for larger graphs
 ROUNDING = 1e-9  # by which two ways of computing the entropy may differ, as a part of it
 
 
@@ -73,16 +74,16 @@ def _partitions(
 
 
 def _optimal_partitions(graph: Graph, height: int, runner: Runner) -> list[Ids]:
-    small = graph.vertices <= SMALL
     upper = uppers(graph, runner)
-    draft = merged(graph, runner, rule="fuse" if upper is None else "insert", slack=0.0 if small else SLACK)
+    slack = 0.0 if graph.vertices <= EAGER else SLACK
+    draft = merged(graph, runner, rule="fuse" if upper is None else "insert", slack=slack)
     partitions = layered(draft, optimal(draft, height, graph.volume, runner), height, runner)
     if upper is not None and height == 2 and graph.vertices <= EXACT:
         modules = best_modules(graph, upper)
         if modules is not None:
             exact = [partitions[0], modules, partitions[2]]
             return min(partitions, exact, key=lambda found: round(_entropy(graph, found), 12))
-    return improved(graph, partitions, runner) if upper is None or small else partitions
+    return improved(graph, partitions, runner) if upper is None or graph.vertices <= FEW else partitions
 
 
 def _entropy(graph: Graph, partitions: list[Ids]) -> float:

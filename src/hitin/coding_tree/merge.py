@@ -10,7 +10,7 @@ from hitin.coding_tree.forest import merged_forest, uppers
 from hitin.coding_tree.graph import Graph
 from hitin.coding_tree.running import Runner, found, kernel, paired, rounded
 
-SMALL = 2_000  # vertices up to which every gain is kept up to date
+EAGER = 500  # vertices up to which every gain is kept up to date
 WHOLE = 1 - 2.0**-40  # the part of the volume from which a cluster is the whole graph, whatever the rounding
 
 
@@ -48,7 +48,7 @@ def _merged_graph(graph: Graph, runner: Runner, *, fuse: bool, slack: float) -> 
         merge_graph,
         graph.volume,
         fuse,
-        fuse and count <= SMALL,
+        fuse and count <= EAGER,
         slack,
         *(runner.sequence(array) for array in (owner, graph.weights, graph.degrees, first, following)),
         names,

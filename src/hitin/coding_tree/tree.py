@@ -3,12 +3,15 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hitin.coding_tree.graph import Ids
+
+if TYPE_CHECKING:
+    from hitin.taxonomy import Taxonomy
 
 
 class CodingTree:
@@ -174,6 +177,18 @@ class CodingTree:
         from hitin.coding_tree.writing import to_newick
 
         return to_newick(self)
+
+    def to_svg(self) -> str:
+        """A picture."""
+        from hitin.coding_tree.drawing import to_svg
+
+        return to_svg(self)
+
+    def to_html(self, taxonomy: "Taxonomy | None" = None, *, title: str = "Coding tree") -> str:
+        """A page of one file, to look at the tree beside the taxonomy, if there is one."""
+        from hitin.coding_tree.drawing import to_html
+
+        return to_html(self, taxonomy, title=title)
 
 
 def _checked_layer(layer: ArrayLike, number: int) -> Ids:

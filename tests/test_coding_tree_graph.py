@@ -1,0 +1,166 @@
+"""`Graph` and `CodingTree`: what they take, what they refuse, and the ways out and back in."""
+
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitin import Taxonomy
+from hitin.coding_tree import CodingTree, Graph, coding_tree
+from tests.strategies import graphs, nested_partitions
+
+
+def test_edges_add_up_loops_count_twice_and_nothing_is_dense() -> None:
+    graph = Graph(5, [(1, 0), (0, 1), (2, 2), (3, 1), (3, 4)], [1, 2, 5, 4, 0])
+    assert graph.edges.tolist() == [[0, 1], [1, 3]]
+    assert graph.weights.tolist() == [3, 4]
+    assert graph.loops.tolist() == [0, 0, 5, 0, 0]
+    assert graph.cuts.tolist() == [3, 7, 0, 4, 0]
+    assert graph.degrees.tolist() == [3, 7, 10, 4, 0]
+    assert graph.volume == 24
+    assert repr(Graph(1_000_000, [(0, 999_999)])) == "Graph(1,000,000 vertices, 1 edges)"
+
+
+@given(graphs())
+def test_a_matrix_makes_the_same_graph_dense_or_sparse(graph: Graph) -> None:
+    matrix = np.diag(graph.loops)
+    matrix[tuple(graph.edges.T)] = matrix[tuple(graph.edges.T[::-1])] = graph.weights
+    for given_matrix in (matrix, scipy.sparse.csr_array(matrix)):
+        again = Graph.from_matrix(given_matrix)
+        assert np.array_equal(again.edges, graph.edges)
+        assert np.allclose(again.degrees, graph.degrees)
+
+
+def test_a_directed_matrix_is_made_symmetric() -> None:
+    assert Graph.from_matrix(np.array([[0, 2], [0, 0]])).degrees.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0,), "the graph is empty"),
+        ((-1,), "the graph is empty"),
+        ((2.5,), "the number of vertices must be a whole number, not 2.5"),
+        ((True,), "must be a whole number"),
+        ((2, [(0, 2)]), "edge 0 joins 0 and 2, but the vertices are numbered 0 to 1"),
+        ((2, [(0, 1), (-1, 0)]), "edge 1 joins -1 and 0"),
+        ((2, [(0.0, 1.0)]), "the ends of edges are vertex numbers, not float64"),
+        ((2, [0, 1]), r"edges are pairs of vertices, an array of shape \(edges, 2\), not \(2,\)"),
+        ((2, [(0, 1)], [-1]), r"edge 0 \(0, 1\) has the weight -1.0: weights must be finite and not negative"),
+        ((2, [(0, 1)], [float("nan")]), "has the weight nan"),
+        ((2, [(0, 1)], [float("inf")]), "has the weight inf"),
+        ((2, [(0, 1)], [1, 2]), r"1 edges need as many weights, not an array of shape \(2,\)"),
+        ((2, [(0, 1)], ["heavy"]), "weights must be numbers"),
+    ],
+)
+def test_a_graph_that_is_none_is_refused_with_the_reason(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Graph(*arguments)
+
+
+def test_other_wrong_graphs_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"square, not of shape \(2, 3\)"):
+        Graph.from_matrix(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="the weight -1"):
+        Graph.from_matrix(np.array([[0, -2.0], [0, 0]]))
+    with pytest.raises(ValueError, match="2 vertices need as many labels, not 1"):
+        Graph(2, labels=["A"])
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1.0, 1e200, 1e307])
+def test_the_scale_of_the_weights_makes_no_difference(scale: float) -> None:
+    edges = [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (4, 5)]
+    weights = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 1.0])
+    plain = coding_tree(Graph(6, edges, weights))
+    scaled = coding_tree(Graph(6, edges, weights * scale))
+    assert scaled == plain
+    assert scaled.entropy == pytest.approx(plain.entropy, rel=1e-3 if scale < 1e-300 else 1e-12)
+
+
+def test_an_edge_that_vanishes_beside_another_is_none() -> None:
+    tree = coding_tree(Graph(4, [(0, 1), (2, 3)], [1e300, 1e-300]))
+    assert np.isfinite(tree.entropy)
+
+
+def test_a_taxonomy_is_a_graph_with_or_without_its_root() -> None:
+    taxonomy = Taxonomy.from_paths([["A", "a"], ["B"]])
+    assert Graph.from_taxonomy(taxonomy).edges.tolist() == [[0, 2]]
+    with_root = Graph.from_taxonomy(taxonomy, with_root=True)
+    assert with_root.labels == ("A", "B", "a", "Root")
+    assert with_root.edges.tolist() == [[0, 2], [0, 3], [1, 3]]
+
+
+TREE = CodingTree([[0, 1, 0, 2], [0, 1, 0], [0, 0]], entropy=1.5, flat_entropy=2, method="paper", labels="ABCD")
+
+
+def test_a_tree_tells_its_parents_layers_and_groups() -> None:
+    assert TREE.height == 3
+    assert TREE.vertices == 4
+    assert len(TREE) == 10
+    assert TREE.layer_sizes == (4, 3, 2, 1)
+    assert TREE.parents.tolist() == [4, 5, 4, 6, 7, 8, 7, 9, 9, -1]
+    assert TREE.layers.tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 2, 3]
+    assert TREE.groups() == [(0, 2), (1,), (3,)]
+    assert TREE.groups(2) == [(0, 2, 3), (1,)]
+    assert repr(TREE) == "CodingTree(4 > 3 > 2 > 1, 1.5000 of 2.0000 bits)"
+    with pytest.raises(ValueError, match="layers are numbered 0 to 3, there is no 4"):
+        TREE.groups(4)
+
+
+def test_a_tree_does_not_change() -> None:
+    for array in (*TREE.child_to_parent, TREE.parents, TREE.layers):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+def test_trees_are_equal_however_their_nodes_were_numbered() -> None:
+    other = CodingTree([[2, 0, 2, 1], [1, 1, 0], [0, 0]], entropy=0, flat_entropy=0, labels="ABCD")
+    assert other != TREE
+    same = CodingTree([[1, 2, 1, 0], [1, 1, 0], [0, 0]], entropy=0, flat_entropy=0, labels="ABCD")
+    assert same == TREE
+    assert hash(same) == hash(TREE)
+    assert CodingTree([[0, 1, 0, 2], [0, 1, 0], [0, 0]], entropy=1.5, flat_entropy=2) != TREE
+    assert TREE != "a tree"
+
+
+@given(st.data())
+def test_json_and_pickle_bring_the_same_tree_back(data: st.DataObject) -> None:
+    graph = data.draw(graphs())
+    tree = CodingTree.from_partitions(data.draw(nested_partitions(graph.vertices, data.draw(st.integers(1, 4)))))
+    tree = tree.with_entropy(1.25, 2.5)
+    for again in (CodingTree.from_json(json.loads(json.dumps(tree.to_json()))), pickle.loads(pickle.dumps(tree))):
+        assert again == tree
+        assert (again.entropy, again.flat_entropy) == (1.25, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ([], "a height of at least 1"),
+        ([[]], "layer 0 must be a list"),
+        ([[0, -1]], "layer 0 must be a list"),
+        ([[0.5, 0]], "layer 0 must be a list"),
+        ([[0, 1], [0]], "layer 1 has 1 nodes, but the layer below leads to 2"),
+        ([[0, 1]], "must lead to one root"),
+        ([[0, 2], [0, 0, 0]], "layer 1 has a node that no vertex leads to"),
+    ],
+)
+def test_layers_that_are_no_tree_are_refused(layers: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CodingTree(layers, entropy=0, flat_entropy=0)
+
+
+@pytest.mark.parametrize("data", [{}, {"child_to_parent": [[0]], "entropy": 1}, [], "tree", {"child_to_parent": 3}])
+def test_json_that_is_no_tree_is_refused(data: Any) -> None:
+    with pytest.raises(ValueError, match=r"this is not a coding tree|layer 0"):
+        CodingTree.from_json(data)
+
+
+def test_labels_must_be_as_many_as_vertices() -> None:
+    with pytest.raises(ValueError, match="2 vertices need as many labels, not 3"):
+        CodingTree([[0, 0]], entropy=0, flat_entropy=0, labels="ABC")
