@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from hitin.coding_tree import CodingTree as CodingTree
+    from hitin.coding_tree import Graph as Graph
+    from hitin.coding_tree import structural_entropy as structural_entropy
     from hitin.doctor import CheckUp as CheckUp
     from hitin.doctor import check as check
     from hitin.documents import Document as Document
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CheckUp": "hitin.doctor",
+    "CodingTree": "hitin.coding_tree",
     "Document": "hitin.documents",
+    "Graph": "hitin.coding_tree",
     "HitinError": "hitin.errors",
     "InputError": "hitin.errors",
     "InputWarning": "hitin.errors",
@@ -34,6 +39,7 @@ _HOMES = {
     "Taxonomy": "hitin.taxonomy",
     "check": "hitin.doctor",
     "read_documents": "hitin.documents",
+    "structural_entropy": "hitin.coding_tree",
 }
 
 __all__ = [*_HOMES, "__version__"]

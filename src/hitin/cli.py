@@ -106,24 +106,38 @@ class HomonymPolicy(StrEnum):
     separate = "separate"
 
 
+class TreeMethod(StrEnum):
+    optimal = "optimal"
+    paper = "paper"
+    random = "random"
+    taxonomy = "taxonomy"
+
+
+_TaxonomyFile = Annotated[str, typer.Argument(help="The file of labels: TSV, CSV, JSON, or a path a line.")]
+_Format = Annotated[TaxonomyFormat, typer.Option(help="The taxonomy's format, where it is not recognised.")]
+_Separator = Annotated[str | None, typer.Option(help=r"What stands between the names of a path; \t is a tab.")]
+_Root = Annotated[str, typer.Option(help="The name of the artificial root, which is no label.")]
+_Homonyms = Annotated[
+    HomonymPolicy, typer.Option(help="The same name under two parents, in paths and nested JSON: one label, or two.")
+]
+_AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def _unescaped(separator: str | None) -> str | None:
+    return separator.replace("\\t", "\t") if separator is not None else None
+
+
 @app.command()
 def check(
-    taxonomy: Annotated[str, typer.Argument(help="The file of labels: TSV, CSV, JSON, or a path a line.")],
+    taxonomy: _TaxonomyFile,
     documents: Annotated[
         list[str] | None,
         typer.Argument(help="Files of documents, training first: JSONL, CSV, TSV or Parquet, also .gz .xz .zst."),
     ] = None,
-    format: Annotated[
-        TaxonomyFormat, typer.Option(help="The taxonomy's format, where it is not recognised.")
-    ] = TaxonomyFormat.auto,
-    separator: Annotated[
-        str | None, typer.Option(help=r"What stands between the names of a path; \t is a tab.")
-    ] = None,
-    root: Annotated[str, typer.Option(help="The name of the artificial root, which is no label.")] = "Root",
-    homonyms: Annotated[
-        HomonymPolicy,
-        typer.Option(help="The same name under two parents, in paths and nested JSON: one label, or two."),
-    ] = HomonymPolicy.merge,
+    format: _Format = TaxonomyFormat.auto,
+    separator: _Separator = None,
+    root: _Root = "Root",
+    homonyms: _Homonyms = HomonymPolicy.merge,
     text_key: Annotated[
         str | None, typer.Option(help="The key or column of the text, if not text, token or doc_token.")
     ] = None,
@@ -135,7 +149,7 @@ def check(
         str | None, typer.Option(help="The encoding of the taxonomy, if not that of the documents.")
     ] = None,
     rare: Annotated[int, typer.Option(min=1, help="Labels with fewer training documents are called rare.")] = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: _AsJson = False,
 ) -> None:
     """Examine a taxonomy and its documents before training.
 
@@ -159,7 +173,7 @@ def check(
                 taxonomy,
                 documents or (),
                 format=format.value,
-                separator=separator.replace("\\t", "\t") if separator is not None else None,
+                separator=_unescaped(separator),
                 root=root,
                 homonyms=homonyms.value,
                 taxonomy_encoding=taxonomy_encoding or encoding,
@@ -178,6 +192,59 @@ def check(
     else:
         _show(found)
     raise typer.Exit(found.exit_code)
+
+
+@app.command()
+def tree(
+    taxonomy: _TaxonomyFile,
+    height: Annotated[int, typer.Option("--height", "-k", min=1, max=1000, help="The height K of the tree.")] = 2,
+    method: Annotated[
+        TreeMethod,
+        typer.Option(help="The least entropy, the paper's Algorithm 1, at random, or the label tree itself."),
+    ] = TreeMethod.optimal,
+    out: Annotated[
+        list[str] | None,
+        typer.Option("--out", "-o", help="A file to write: .html, .svg, .json, .dot or .nwk; may be given again."),
+    ] = None,
+    with_root: Annotated[bool, typer.Option("--with-root", help="Keep the artificial root as a vertex.")] = False,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="For the method random.")] = 0,
+    format: _Format = TaxonomyFormat.auto,
+    separator: _Separator = None,
+    root: _Root = "Root",
+    homonyms: _Homonyms = HomonymPolicy.merge,
+    encoding: Annotated[str | None, typer.Option(help="The encoding of the taxonomy, if not UTF-8.")] = None,
+    as_json: _AsJson = False,
+) -> None:
+    """Turn a taxonomy into its coding tree: labels that belong together, in groups of groups.
+
+    Prints the structural entropy without groups (H^1) and under the tree (H^K), in bits, the nodes of each layer
+    and the time. The HTML page shows the tree beside the taxonomy, with search.
+
+    Examples:
+
+        hitin tree taxonomy.tsv
+        hitin tree taxonomy.tsv --height 3 --out tree.html
+        hitin tree taxonomy.tsv --method paper --out tree.json --out tree.svg
+    """
+    from hitin.coding_tree.command import build_tree, show_tree
+
+    with _busy("reading and building the tree"):
+        built = build_tree(
+            taxonomy,
+            height=height,
+            method=method.value,
+            out=out or (),
+            with_root=with_root,
+            seed=seed,
+            format=format.value,
+            separator=_unescaped(separator),
+            root=root,
+            homonyms=homonyms.value,
+            encoding=encoding,
+        )
+    for message in built.warnings:
+        typer.echo(f"warning: {printable(message, most=1000)}", err=True)
+    typer.echo(json.dumps(built.to_json(), indent=2) if as_json else show_tree(built))
 
 
 def _show(found: "CheckUp") -> None:
@@ -204,6 +271,18 @@ def _error_report(error: HitinError) -> dict[str, object]:
         "splits": [],
         "problems": [problem_to_json(problem) for problem in problems],
     }
+
+
+@contextmanager
+def _busy(what: str) -> Iterator[None]:
+    """A sign of life on standard error, when a person watches."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
 
 
 @contextmanager

@@ -1,0 +1,126 @@
+"""What `hitin tree` does: read a taxonomy, build its coding tree, write it in the formats asked for."""
+
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from hitin.coding_tree.construction import Method, coding_tree
+from hitin.coding_tree.running import LARGE
+from hitin.coding_tree.tree import CodingTree
+from hitin.compression import format_suffix
+from hitin.errors import InputError, printable
+from hitin.names import ROOT
+from hitin.taxonomy import Taxonomy
+from hitin.taxonomy.builder import Homonyms
+from hitin.taxonomy.reading import Format
+from hitin.writing import write_text
+
+MOST_LAYERS = 12  # whose sizes are shown
+
+
+@dataclass(frozen=True)
+class BuiltTree:
+    """A coding tree, where it came from, how long it took and where it went."""
+
+    file: str
+    tree: CodingTree
+    seconds: float
+    written: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "taxonomy": self.file,
+            "vertices": self.tree.vertices,
+            "height": self.tree.height,
+            "method": self.tree.method,
+            "flat_entropy": self.tree.flat_entropy,
+            "entropy": self.tree.entropy,
+            "layer_sizes": list(self.tree.layer_sizes),
+            "seconds": self.seconds,
+            "written": list(self.written),
+        }
+
+
+def build_tree(
+    file: str,
+    *,
+    height: int = 2,
+    method: Method = "optimal",
+    out: Iterable[str] = (),
+    with_root: bool = False,
+    seed: int = 0,
+    format: Format = "auto",
+    separator: str | None = None,
+    root: str | None = ROOT,
+    homonyms: Homonyms = "merge",
+    encoding: str | None = None,
+) -> BuiltTree:
+    """Read, build and write; the files are those of `out`, in the format that their names end in."""
+    writers = {name: _writer(name, file) for name in out}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        taxonomy = Taxonomy.read(
+            file, format=format, separator=separator, root=root, homonyms=homonyms, encoding=encoding
+        )
+    told = [str(warning.message) for warning in caught]
+    if len(taxonomy) >= LARGE and method != "random" and find_spec("numba") is None:
+        told.append(f"{len(taxonomy):,} labels are built some ten times faster with numba: pip install 'hitin[fast]'")
+    start = time.perf_counter()
+    tree = coding_tree(taxonomy, height, method, with_root=with_root, seed=seed)
+    seconds = time.perf_counter() - start
+    for name, writer in writers.items():
+        write_text(name, [writer(tree, taxonomy)])
+    return BuiltTree(file, tree, seconds, tuple(writers), tuple(told))
+
+
+def show_tree(built: BuiltTree) -> str:
+    """A few lines for people."""
+    tree = built.tree
+    less = f", {1 - tree.entropy / tree.flat_entropy:.1%} less" if tree.flat_entropy > 0 and tree.height > 1 else ""
+    sizes = [f"{size:,}" for size in tree.layer_sizes]
+    if len(sizes) > MOST_LAYERS:
+        sizes = [*sizes[: MOST_LAYERS // 2], "...", *sizes[-MOST_LAYERS // 2 :]]
+    duration = f"{built.seconds:.2f} s" if built.seconds >= 1 else f"{1000 * built.seconds:.1f} ms"
+    rows = [
+        ("H^1", f"{tree.flat_entropy:.4f} bits"),
+        (f"H^{tree.height}", f"{tree.entropy:.4f} bits{less}"),
+        ("nodes", " > ".join(sizes)),
+        ("time", duration),
+        *(("written", printable(name, most=1000)) for name in built.written),
+    ]
+    title = f"coding tree of {tree.vertices:,} vertices, height {tree.height}, method {tree.method}"
+    return "\n".join([title, *(f"  {name:<9}{value}" for name, value in (rows if tree.height > 1 else rows[1:]))])
+
+
+Writer = Callable[[CodingTree, Taxonomy], str]
+
+WRITERS: dict[str, Writer] = {
+    ".html": lambda tree, taxonomy: tree.to_html(taxonomy),
+    ".svg": lambda tree, _: tree.to_svg(),
+    ".json": lambda tree, _: json.dumps(tree.to_json(), ensure_ascii=False) + "\n",
+    ".dot": lambda tree, _: tree.to_dot(),
+    ".nwk": lambda tree, _: tree.to_newick(),
+}
+
+
+def _writer(name: str, taxonomy: str) -> Writer:
+    """How to write this file, or why not; said before any work is done."""
+    path, suffix = Path(name), format_suffix(name)
+    if suffix not in WRITERS:
+        raise InputError(
+            f"a tree cannot be written as {suffix or 'a file without an ending'}",
+            kind="bad-option",
+            file=name,
+            remedy=f"The name must end in {', '.join(WRITERS)}, which says the format.",
+        )
+    if path.exists() and os.path.exists(taxonomy) and path.samefile(taxonomy):  # noqa: PTH110 (may be no path)
+        raise InputError(
+            "the tree would replace the taxonomy", kind="bad-option", file=name, remedy="Choose another name."
+        )
+    return WRITERS[suffix]
