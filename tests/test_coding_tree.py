@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from hitin import Taxonomy
 from hitin.coding_tree import CodingTree, Graph, Method, coding_tree, structural_entropy
-from hitin.coding_tree.exact import best_modules
+from hitin.coding_tree.exact import best_modules, unbeaten
 from hitin.coding_tree.forest import uppers
 from hitin.coding_tree.moves import improved
 from hitin.coding_tree.running import Runner
@@ -304,3 +305,25 @@ def test_the_label_trees_of_the_papers_have_the_entropies_of_the_other_methods(s
     assert round(coding_tree(wos, 4).entropy, 4) == 3.0034
     assert coding_tree(nyt, 3).entropy <= 2.3224
     assert coding_tree(nyt, 4).entropy == pytest.approx(2.1447, abs=0.005)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 4).map(float)] * 3), min_size=1, max_size=30))
+def test_states_that_another_beats_in_everything_are_dropped(numbers: list[tuple[float, float, float]]) -> None:
+    found = [state[:3] for state in unbeaten([(*state, None) for state in numbers])]
+    beaten = {
+        (e, v, g)
+        for e, v, g in numbers
+        if any((a >= e and b <= v and c >= g) and (a, b, c) != (e, v, g) for a, b, c in numbers)
+    }
+    assert sorted(found) == sorted(set(numbers) - beaten)
+
+
+@pytest.mark.parametrize("shape", ["star", "caterpillar"])
+def test_a_forest_with_all_weights_different_takes_no_endless_time(shape: str) -> None:
+    count = 400
+    parents = [0] * (count - 1) if shape == "star" else [max(0, i - i % 2) for i in range(count - 1)]
+    weights = np.random.default_rng(0).random(count - 1) + 0.5
+    graph = Graph(count, list(zip(parents, range(1, count), strict=True)), weights)
+    start = time.process_time()
+    assert coding_tree(graph).entropy < coding_tree(graph, 1).entropy
+    assert time.process_time() - start < 3

@@ -36,3 +36,30 @@ def test_documents_stream_through_the_doctor_in_bounded_memory(
     path = tmp_path / "documents.jsonl"
     reading.short_documents(path, documents)
     assert measured(reading.__file__, "documents", path)["megabytes"] < megabytes
+
+
+@pytest.mark.parametrize("shape", trees.SHAPES)
+@pytest.mark.parametrize(
+    ("vertices", "height", "way", "seconds", "megabytes"),
+    [
+        (10_000, 2, "plain", 0.2, 20),
+        (100_000, 2, "plain", 5, 120),
+        pytest.param(100_000, 2, "numba", 0.1, 60, marks=pytest.mark.slow),
+        pytest.param(1_000_000, 2, "numba", 1, 500, marks=pytest.mark.slow),
+        pytest.param(1_000_000, 4, "numba", 3, 500, marks=pytest.mark.slow),
+    ],
+)
+def test_coding_trees_of_any_shape_are_built_in_bounded_time_and_memory(
+    shape: str, vertices: int, height: int, way: str, seconds: float, megabytes: float
+) -> None:
+    found = measured(trees.__file__, shape, vertices, height, way)
+    assert found["seconds"] < seconds
+    assert found["megabytes"] < megabytes
+    assert found["entropy"] < found["flat_entropy"]
+
+
+@pytest.mark.slow
+def test_a_star_takes_no_longer_than_a_random_tree() -> None:
+    for vertices in (1_000, 10_000, 100_000):
+        star, other = (measured(trees.__file__, shape, vertices, 2, "plain")["seconds"] for shape in ("star", "random"))
+        assert star < other

@@ -19,7 +19,7 @@ from hitin.taxonomy import Taxonomy
 
 Method = Literal["optimal", "paper", "random", "taxonomy"]
 
-EXACT = 1_000  # vertices up to which the exact optimum of a forest is tried
+EXACT = 6_000  # vertices up to which the exact optimum of a forest is tried
 FEW = 2_000  # vertices up to which a forest is worth local moves
 SLACK = 0.1  # of `merged`, for larger graphs
 ROUNDING = 1e-9  # by which two ways of computing the entropy may differ, as a part of it

@@ -5,6 +5,7 @@ vertex, the modules that it could be in and that are still open towards its pare
 the states that no other beats in edges inside (E), volume (v) and gain of the modules already closed.
 """
 
+from bisect import bisect_left
 from math import log
 
 import numpy as np
@@ -14,7 +15,7 @@ from hitin.coding_tree.graph import Graph, Ids
 
 MOST_WORK = 200_000  # pairs of states looked at before giving up
 
-Choice = tuple["Choice | None", int, "State | None"]  # the choices before, a child, its state if it joined
+Choice = tuple["Choice | None", list[int], int, "State"]  # the choices before; so many of these children joined so
 State = tuple[float, float, float, Choice | None]  # E, v, gain, and how it came about
 
 
@@ -32,48 +33,80 @@ def best_modules(graph: Graph, upper: Ids) -> Ids | None:
     component = _component_volumes(order, above, degrees)
     states: list[list[State]] = [[(0.0, degree, 0.0, None)] for degree in degrees]
     closed: list[State] = [state[0] for state in states]
+    inner = set(above)
+    leaves = _leaves(above, inner, weights, degrees)
     work = 0
     for vertex in reversed(order):
-        own, p, weight = states[vertex], above[vertex], weights[vertex]
+        p, weight, own = above[vertex], weights[vertex], states[vertex]
+        for (leaf_weight, degree), alike in leaves.get(vertex, {}).items():
+            always = leaf_weight * log(total / component[vertex]) >= degree / 2  # whatever else is in the module
+            own = _with_leaves(own, alike, leaf_weight, degree, always)
+            work += len(own)
+            if work > MOST_WORK:
+                return None
         closed[vertex] = own[0] if len(own) == 1 else max(own, key=lambda state: _gain(state, total))
-        if p == NONE:
+        states[vertex] = []
+        if p == NONE or vertex not in inner:  # a leaf, which its parent deals with
             continue
-        always = not own[0][3] and weight * log(total / component[vertex]) >= degrees[vertex] / 2
-        apart = None if always else _gain(closed[vertex], total)
-        if apart is not None:  # without the states that cannot make up for what closing them here would gain
-            least = degrees[p]
-            own = [s for s in own if s[2] + (s[0] + weight) * log(total / (s[1] + least)) > apart]
-        work += len(states[p]) * (len(own) + 1)
+        apart, least = _gain(closed[vertex], total), degrees[p]
+        open_states = [s for s in own if s[2] + (s[0] + weight) * log(total / (s[1] + least)) > apart]
+        work += len(states[p]) * (len(open_states) + 1)
         if work > MOST_WORK:
             return None
-        states[p] = _joined(states[p], own, vertex, weight, apart)
-        states[vertex] = []
+        states[p] = _joined(states[p], open_states, vertex, weight, apart)
     return _decoded(order, above, closed)
 
 
-def _joined(ups: list[State], downs: list[State], child: int, weight: float, apart: float | None) -> list[State]:
+def _leaves(
+    above: list[int], inner: set[int], weights: list[float], degrees: list[float]
+) -> dict[int, dict[tuple[float, float], list[int]]]:
+    """The leaves below each vertex, those together that are alike in the weight of their edge and their degree."""
+    leaves: dict[int, dict[tuple[float, float], list[int]]] = {}
+    for vertex, p in enumerate(above):
+        if p != NONE and vertex not in inner:
+            leaves.setdefault(p, {}).setdefault((weights[vertex], degrees[vertex]), []).append(vertex)
+    return leaves
+
+
+def _with_leaves(states: list[State], leaves: list[int], weight: float, degree: float, always: bool) -> list[State]:
+    """The states of a vertex with some of its leaves, which are alike, in its module: only how many matters."""
+    leaf: State = (0.0, degree, 0.0, None)
+    found = [
+        (inside + count * weight, volume + count * degree, gain, (before, leaves, count, leaf) if count else before)
+        for inside, volume, gain, before in states
+        for count in range(len(leaves) if always else 0, len(leaves) + 1)
+    ]
+    return found if len(states) == 1 else unbeaten(found)
+
+
+def _joined(ups: list[State], downs: list[State], child: int, weight: float, apart: float) -> list[State]:
     """The states of a vertex with one more child: in its module in one of its states, or apart with that gain."""
-    states: list[State] = []
-    if apart is not None:
-        states += [(inside, volume, gain + apart, (before, child, None)) for inside, volume, gain, before in ups]
+    states = [(inside, volume, gain + apart, before) for inside, volume, gain, before in ups]
     for down in downs:
         states += [
-            (inside + down[0] + weight, volume + down[1], gain + down[2], (before, child, down))
+            (inside + down[0] + weight, volume + down[1], gain + down[2], (before, [child], 1, down))
             for inside, volume, gain, before in ups
         ]
-    return states if len(states) == 1 else _unbeaten(states)
+    return states if len(states) == 1 else unbeaten(states)
 
 
-def _unbeaten(states: list[State]) -> list[State]:
+def unbeaten(states: list[State]) -> list[State]:
     """Those for which no other has as many edges inside, as little volume and as much gain."""
     states.sort(key=lambda state: (state[1], -state[0], -state[2]))
     kept: list[State] = []
-    front: list[tuple[float, float]] = []  # E and gain of the unbeaten ones of less volume, E falling, gain rising
+    edges: list[float] = []  # of those kept so far that none beats whatever the volume, rising ...
+    gains: list[float] = []  # ... and their gains, which fall
     for state in states:
-        if any(inside >= state[0] and gain >= state[2] for inside, gain in front):
+        inside, _, gain, _ = state
+        place = bisect_left(edges, inside)
+        if place < len(edges) and gains[place] >= gain:
             continue
-        front = [(inside, gain) for inside, gain in front if inside > state[0] or gain > state[2]]
-        front.append((state[0], state[2]))
+        first = place
+        while first and gains[first - 1] <= gain:
+            first -= 1
+        if place < len(edges) and edges[place] == inside:
+            place += 1
+        edges[first:place], gains[first:place] = [inside], [gain]
         kept.append(state)
     return kept
 
@@ -116,7 +149,7 @@ def _decoded(order: list[int], above: list[int], closed: list[State]) -> Ids:
             module[vertex] = module[above[vertex]]
         choice = state.get(vertex, closed[vertex])[3]
         while choice is not None:
-            choice, child, joined = choice
-            if joined is not None:
+            choice, children, count, joined = choice
+            for child in children[:count]:
                 state[child] = joined
     return np.array(module)
