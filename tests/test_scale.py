@@ -1,14 +1,10 @@
 """Time and memory at size, in processes of their own through the benchmark script; small here, full when slow."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import REPOSITORY
-
-sys.path.append(str(REPOSITORY / "benchmarks"))
-
+import coding_tree as trees  # this and the next two are in benchmarks/
 import reading
 from measuring import measured
 
