@@ -24,6 +24,7 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)     ## run the main job on the embedded data
 	$(BIN)/hitin check examples/tickets/taxonomy.tsv examples/tickets/train.jsonl examples/tickets/test.csv
+	$(BIN)/hitin tree examples/tickets/taxonomy.tsv --out runs/demo/tree.html
 
 check: $(READY)    ## lint and types
 	$(BIN)/ruff format --check .
@@ -42,6 +43,7 @@ format: $(READY)   ## rewrite the code the way `make check` wants it
 
 bench: $(READY)    ## measure, and print the tables that benchmarks/results keeps
 	$(BIN)/python benchmarks/reading.py
+	$(BIN)/python benchmarks/coding_tree.py
 
 docs: $(READY)     ## build the documents into site/
 	$(PIP) install --quiet --constraint constraints.txt --group docs

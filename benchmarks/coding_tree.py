@@ -107,7 +107,7 @@ def files(names: list[str]) -> None:
         for height in (2, 3, 4):
             for method in ("optimal", "paper", "taxonomy", "random"):
                 start = time.perf_counter()
-                tree = coding_tree(taxonomy, height, method, compiled=False)
+                tree = coding_tree(taxonomy, height, method)
                 seconds = time.perf_counter() - start
                 sizes = " > ".join(f"{size:,}" for size in tree.layer_sizes)
                 print(
