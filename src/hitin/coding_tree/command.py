@@ -6,11 +6,10 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from hitin.coding_tree.construction import Method, coding_tree
-from hitin.coding_tree.running import LARGE
+from hitin.coding_tree.running import LARGE, can_compile
 from hitin.coding_tree.tree import CodingTree
 from hitin.compression import format_suffix
 from hitin.errors import InputError, printable
@@ -69,7 +68,7 @@ def build_tree(
             file, format=format, separator=separator, root=root, homonyms=homonyms, encoding=encoding
         )
     told = [str(warning.message) for warning in caught]
-    if len(taxonomy) >= LARGE and method != "random" and find_spec("numba") is None:
+    if len(taxonomy) >= LARGE and method != "random" and not can_compile():
         told.append(f"{len(taxonomy):,} labels are built some ten times faster with numba: pip install 'hitin[fast]'")
     start = time.perf_counter()
     tree = coding_tree(taxonomy, height, method, with_root=with_root, seed=seed)

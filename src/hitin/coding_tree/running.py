@@ -8,13 +8,13 @@ import hashlib
 import inspect
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hitin.errors import MissingExtraError
 from hitin.extras import need
 
 LARGE = 20_000  # vertices from which starting numba pays
@@ -40,7 +40,7 @@ class Runner:
     @classmethod
     def for_size(cls, vertices: int, compiled: bool | None) -> "Runner":
         """Compiled if asked for, or when it is worth it and numba is there."""
-        return cls(vertices >= LARGE and find_spec("numba") is not None if compiled is None else compiled)
+        return cls(vertices >= LARGE and can_compile() if compiled is None else compiled)
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._kernels[function.__name__](*arguments)
@@ -66,6 +66,15 @@ class Runner:
         return numba.typed.Dict.empty(numba.int64, numba.int64)
 
 
+def can_compile() -> bool:
+    """Whether numba is there and can be imported."""
+    try:
+        _numba()
+    except MissingExtraError:
+        return False
+    return True
+
+
 def _numba() -> Any:
     return need("numba", extra="fast", purpose="compiling the construction of coding trees")
 
@@ -84,10 +93,18 @@ def _compiled_kernels() -> dict[str, Any]:
         copy = FunctionType(function.__code__, scopes[-1], name, function.__defaults__, function.__closure__)
         copy.__qualname__ = f"{name}_{version}"  # names numba's file, so that none of an older source is taken
         copy.__module__ = function.__module__
-        compiled[name] = numba.njit(cache=True)(copy)
+        compiled[name] = _compiler(numba, copy)
     for scope in scopes:
         scope.update(compiled)
     return compiled
+
+
+def _compiler(numba: Any, function: FunctionType) -> Any:
+    """What compiles a function when it is called, from disk if it can be kept there."""
+    try:
+        return numba.njit(cache=True)(function)
+    except RuntimeError:  # neither the package's folder nor the user's can be written to
+        return numba.njit(function)
 
 
 @kernel
