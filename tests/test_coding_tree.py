@@ -121,6 +121,12 @@ def test_every_vertex_is_at_the_same_depth_and_the_entropy_is_that_of_the_tree(
         assert tree.entropy <= tree.flat_entropy + 1e-12
 
 
+@given(graphs(12), st.integers(1, 10))
+@settings(deadline=None, max_examples=50)
+def test_a_higher_tree_has_no_more_entropy(graph: Graph, height: int) -> None:
+    assert coding_tree(graph, height + 1).entropy <= coding_tree(graph, height).entropy + 1e-9
+
+
 @given(graphs(7))
 def test_height_1_is_the_star(graph: Graph) -> None:
     for method in METHODS:
@@ -304,7 +310,7 @@ def test_the_label_trees_of_the_papers_have_the_entropies_of_the_other_methods(s
     assert round(coding_tree(wos, 3).entropy, 4) == 3.0782
     assert round(coding_tree(wos, 4).entropy, 4) == 3.0034
     assert coding_tree(nyt, 3).entropy <= 2.3224
-    assert coding_tree(nyt, 4).entropy == pytest.approx(2.1447, abs=0.005)
+    assert coding_tree(nyt, 4).entropy <= 2.1447
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 4).map(float)] * 3), min_size=1, max_size=30))

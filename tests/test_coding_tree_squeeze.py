@@ -12,14 +12,14 @@ from hitin.coding_tree import Graph
 from hitin.coding_tree.alternatives import taxonomy_draft
 from hitin.coding_tree.draft import Draft
 from hitin.coding_tree.level import layered, measure
-from hitin.coding_tree.merge import merged
+from hitin.coding_tree.merge import RULES, Rule, merged
 from hitin.coding_tree.running import Runner
 from hitin.coding_tree.squeeze import greedy, optimal
 from tests.coding_trees import entropy_of
 from tests.strategies import graphs, taxonomies
 
 PLAIN = Runner(compiled=False)
-RULES = st.sampled_from(["insert", "fuse"])
+ANY_RULE = st.sampled_from(RULES)
 
 
 def check_squeeze(graph: Graph, draft: Draft, height: int) -> None:
@@ -39,10 +39,10 @@ def check_squeeze(graph: Graph, draft: Draft, height: int) -> None:
     assert entropy(quick) >= least - 1e-12
 
 
-@given(graphs(8), st.integers(1, 5), RULES)
+@given(graphs(8), st.integers(1, 5), ANY_RULE)
 @settings(deadline=None, max_examples=60)
 def test_the_optimal_squeeze_of_a_binary_tree_is_the_best_choice_of_its_nodes(
-    graph: Graph, height: int, rule: str
+    graph: Graph, height: int, rule: Rule
 ) -> None:
     check_squeeze(graph, merged(graph, PLAIN, rule=rule), height)
 
@@ -54,8 +54,8 @@ def test_the_optimal_squeeze_of_a_taxonomy_is_the_best_choice_of_its_nodes(taxon
     check_squeeze(graph, taxonomy_draft(taxonomy, graph, PLAIN), height)
 
 
-@given(graphs(14), RULES)
-def test_a_draft_knows_the_volume_of_its_nodes_and_the_edges_inside(graph: Graph, rule: str) -> None:
+@given(graphs(14), ANY_RULE)
+def test_a_draft_knows_the_volume_of_its_nodes_and_the_edges_inside(graph: Graph, rule: Rule) -> None:
     check_draft(graph, merged(graph, PLAIN, rule=rule))
 
 

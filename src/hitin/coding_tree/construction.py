@@ -10,8 +10,8 @@ from hitin.coding_tree.exact import best_modules
 from hitin.coding_tree.forest import uppers
 from hitin.coding_tree.graph import Graph, Ids
 from hitin.coding_tree.level import layered
-from hitin.coding_tree.merge import EAGER, merged
-from hitin.coding_tree.moves import improved
+from hitin.coding_tree.merge import EAGER, RULES, Rule, merged
+from hitin.coding_tree.moves import TALL, improved
 from hitin.coding_tree.running import Runner
 from hitin.coding_tree.squeeze import greedy, optimal
 from hitin.coding_tree.tree import CodingTree
@@ -20,7 +20,9 @@ from hitin.taxonomy import Taxonomy
 Method = Literal["optimal", "paper", "random", "taxonomy"]
 
 EXACT = 6_000  # vertices up to which the exact optimum of a forest is tried
-FEW = 2_000  # vertices up to which a forest is worth local moves
+FEW = 2_000  # vertices up to which a forest is worth local moves, and a lower tree another start for them
+FEWER = 200  # vertices up to which a graph is merged again with other numbers, by both rules ...
+AGAIN = 3  # ... so often
 SLACK = 0.1  # of `merged`, for larger graphs
 ROUNDING = 1e-9  # by which two ways of computing the entropy may differ, as a part of it
 
@@ -74,16 +76,48 @@ def _partitions(
 
 
 def _optimal_partitions(graph: Graph, height: int, runner: Runner) -> list[Ids]:
+    """Merge and squeeze; then the exact optimum where it can be had, or else local moves where they are worth it."""
     upper = uppers(graph, runner)
-    slack = 0.0 if graph.vertices <= EAGER else SLACK
-    draft = merged(graph, runner, rule="fuse" if upper is None else "insert", slack=slack)
-    partitions = layered(draft, optimal(draft, height, graph.volume, runner), height, runner)
+    rule: Rule = "fuse" if upper is None else "insert"
+    found = _squeezed(graph, height, rule, runner)
+    if height == 1 or not len(graph.edges):
+        return found
     if upper is not None and height == 2 and graph.vertices <= EXACT:
         modules = best_modules(graph, upper)
         if modules is not None:
-            exact = [partitions[0], modules, partitions[2]]
-            return min(partitions, exact, key=lambda found: round(_entropy(graph, found), 12))
-    return improved(graph, partitions, runner) if upper is None or graph.vertices <= FEW else partitions
+            return _best(graph, [found, [found[0], modules, found[2]]])
+    if upper is not None and graph.vertices > FEW:
+        return found
+    starts = [found]
+    if height > 2 and graph.vertices <= FEW:
+        starts.append(_padded(_optimal_partitions(graph, min(height - 1, TALL), runner), height))
+    if height > TALL:
+        return _best(graph, starts)
+    if graph.vertices <= FEWER:
+        starts += [_squeezed_anew(graph, height, other, seed, runner) for seed in range(AGAIN) for other in RULES]
+    return _best(graph, starts + [improved(graph, start, runner) for start in starts])
+
+
+def _padded(partitions: list[Ids], height: int) -> list[Ids]:
+    """A lower tree with unary nodes below the root."""
+    return [*partitions[:-1], *partitions[-2:-1] * (height + 1 - len(partitions)), partitions[-1]]
+
+
+def _squeezed(graph: Graph, height: int, rule: Rule, runner: Runner) -> list[Ids]:
+    draft = merged(graph, runner, rule=rule, slack=0.0 if graph.vertices <= EAGER else SLACK)
+    return layered(draft, optimal(draft, height, graph.volume, runner), height, runner)
+
+
+def _squeezed_anew(graph: Graph, height: int, rule: Rule, seed: int, runner: Runner) -> list[Ids]:
+    """The same with the vertices numbered in another way: ties, of which there are many, then go to others."""
+    numbers = np.random.RandomState(seed).permutation(graph.vertices)
+    partitions = _squeezed(graph.renumbered(numbers), height, rule, runner)
+    return [partitions[0], *(partition[numbers] for partition in partitions[1:])]
+
+
+def _best(graph: Graph, found: list[list[Ids]]) -> list[Ids]:
+    """The first of those with the least entropy."""
+    return min(found, key=lambda partitions: round(_entropy(graph, partitions), 12))
 
 
 def _entropy(graph: Graph, partitions: list[Ids]) -> float:

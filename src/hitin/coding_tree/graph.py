@@ -68,6 +68,11 @@ class Graph:
         loop = rows == columns  # an edge stands twice in the matrix, a self-loop once
         return cls(matrix.shape[0], np.stack([rows, columns], axis=1), np.where(loop, values, np.asarray(values) / 2))
 
+    def renumbered(self, numbers: Ids) -> "Graph":
+        """The same graph with `numbers[i]` for vertex i, without labels."""
+        edges = np.concatenate([self.edges, np.repeat(np.arange(self.vertices), 2).reshape(-1, 2)])
+        return Graph(self.vertices, numbers[edges], np.concatenate([self.weights, self.loops]))
+
     def __repr__(self) -> str:
         return f"Graph({self.vertices:,} vertices, {len(self.edges):,} edges)"
 

@@ -1,6 +1,7 @@
 """Stage 1 of Algorithm 1: join the parts of a graph two by two into binary trees."""
 
 from heapq import heapify, heappop, heappush
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -10,11 +11,14 @@ from hitin.coding_tree.forest import merged_forest, uppers
 from hitin.coding_tree.graph import Graph
 from hitin.coding_tree.running import Runner, found, kernel, paired, rounded
 
+Rule = Literal["insert", "fuse"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+
 EAGER = 500  # vertices up to which every gain is kept up to date
 WHOLE = 1 - 2.0**-40  # the part of the volume from which a cluster is the whole graph, whatever the rounding
 
 
-def merged(graph: Graph, runner: Runner, *, rule: str, slack: float = 0.0) -> Draft:
+def merged(graph: Graph, runner: Runner, *, rule: Rule, slack: float = 0.0) -> Draft:
     """Join the pair of neighbours that gains most, again and again.
 
     `rule` says what a pair gains: `insert`, the entropy saved by a node above the two (Algorithm 1), or

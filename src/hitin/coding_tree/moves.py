@@ -16,13 +16,14 @@ from hitin.coding_tree.running import Runner, kernel
 
 ROUNDS = 20
 SWEEPS = 20
+TALL = 8  # the height beyond which moves take long and gain little
 LEAST = 1e-12  # of the volume: a smaller gain is taken for rounding
 
 
 def improved(graph: Graph, partitions: list[Ids], runner: Runner) -> list[Ids]:
     """Partitions of the same height, with an entropy at most as high."""
     height = len(partitions) - 1
-    for _ in range(ROUNDS if len(graph.edges) else 0):
+    for _ in range(ROUNDS):
         moved = 0
         for layer in range(height - 1):
             partitions, moves = _improved_layer(graph, partitions, layer, runner)
@@ -60,7 +61,8 @@ def _improved_layer(graph: Graph, partitions: list[Ids], layer: int, runner: Run
         parent,
         chain,
         *(runner.sequence(np.concatenate(columns)) for columns in (volume, met, kids)),
-        runner.floats(nodes * len(uppers)),
+        *(runner.floats(nodes * len(uppers)) for _ in range(4)),
+        runner.flags(nodes, True),
         LEAST * graph.volume,
     )
     found, moved = np.asarray(chain), []
@@ -89,21 +91,29 @@ def move_nodes(
     met: list[float],
     kids: list[int],
     to: list[float],
+    joining: list[float],
+    passing: list[float],
+    log_grown: list[float],
+    stale: list[bool],
     least: float,
 ) -> int:
     """Sweep over the nodes of a layer until nothing moves; answers how often one did.
 
     The nodes of the layers above stand one layer after the other, as many places a layer as there are nodes below;
     `up` leads from one to the next. Volumes are parts of the whole, so that what meets in the root counts nothing.
+    `to` is the weight of the edges from x to what is below a place. What x would gain there is in two parts:
+    `joining` at the place itself, `passing` at those above, which only get the edges that do not meet below.
     """
     nodes = len(parent)
-    layers = len(up) // nodes
     spare = [place for place in range(len(up) - 1, -1, -1) if kids[place] == 0]
-    free = [[place for place in spare if place // nodes == i] for i in range(layers)]
+    free = [[place for place in spare if place // nodes == i] for i in range(len(up) // nodes)]
     moves = 0
     for _ in range(SWEEPS):
         before = moves
         for x in range(nodes):
+            if not stale[x]:
+                continue
+            stale[x] = False
             touched = [0]
             touched.pop()
             for at in range(starts[x], starts[x + 1]):
@@ -123,27 +133,21 @@ def move_nodes(
                 already = to[place]
                 place = up[place]
             best, best_gain = NONE, 0.0
-            for first in touched:
-                gain, place, already = 0.0, first, 0.0
-                while place != NONE:
-                    gain += share(met[place] + to[place] - already, volume[place] + size[x])
-                    gain -= share(met[place], volume[place])
-                    already = to[place]
-                    place = up[place]
-                if gain > best_gain:
-                    best, best_gain = first, gain
-            moving = best_gain > stay + least
-            if moving:
+            touched.sort()
+            for number in range(len(touched) - 1, -1, -1):  # those above come first
+                place, above = touched[number], up[touched[number]]
+                log_grown[place] = log(volume[place] + size[x])
+                joining[place] = -(met[place] + to[place]) * log_grown[place] - share(met[place], volume[place])
+                passing[place] = 0.0
+                if above != NONE:
+                    passing[place] = passing[above] + joining[above] + to[place] * log_grown[above]
+                if joining[place] + passing[place] > best_gain:
+                    best, best_gain = place, joining[place] + passing[place]
+            if best_gain > stay + least:
                 moves += 1
-                place, i = parent[x], 0
-                while place != NONE:  # parents that are left without children are free for others
-                    kids[place] -= 1
-                    if kids[place] > 0:
-                        break
-                    free[i].append(place)
-                    met[place] = volume[place] = 0.0
-                    place = up[place]
-                    i += 1
+                for at in range(starts[x], starts[x + 1]):
+                    stale[neighbours[at]] = True
+                detach(x, parent, up, kids, met, volume, free)
                 attach(x, best, nodes, parent, up, kids, free)
             place, already = parent[x], 0.0
             while place != NONE:
@@ -156,6 +160,28 @@ def move_nodes(
         if moves == before:
             break
     return moves
+
+
+@kernel
+def detach(
+    x: int,
+    parent: list[int],
+    up: list[int],
+    kids: list[int],
+    met: list[float],
+    volume: list[float],
+    free: list[list[int]],
+) -> None:
+    """Take x from its parent; parents that are left without children are free for others."""
+    place, i = parent[x], 0
+    while place != NONE:
+        kids[place] -= 1
+        if kids[place] > 0:
+            break
+        free[i].append(place)
+        met[place] = volume[place] = 0.0
+        place = up[place]
+        i += 1
 
 
 @kernel
