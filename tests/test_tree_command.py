@@ -133,11 +133,11 @@ def test_a_person_at_a_terminal_sees_a_sign_of_life(taxonomy: Path) -> None:
 
 
 def test_a_large_taxonomy_hints_at_numba_where_it_is_not_installed(write: Write) -> None:
-    path = write("taxonomy.tsv", "".join(f"{i // 10}\tl{i}\n" for i in range(22_000)))
+    path = write("taxonomy.tsv", "".join(f"{i // 10}\tl{i}\n" for i in range(50_000)))
     script = f"import sys; sys.modules['numba'] = None; from hitin.cli import app; app(['tree', {str(path)!r}])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "pip install 'hitin[fast]'" in done.stderr
-    assert "coding tree of 24" in done.stdout
+    assert "coding tree of 55" in done.stdout
 
 
 def test_compiled_code_that_cannot_be_kept_is_compiled_anew() -> None:

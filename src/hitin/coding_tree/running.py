@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hitin.errors import MissingExtraError
 from hitin.extras import need
 
-LARGE = 20_000  # vertices from which starting numba pays
+LARGE = 50_000  # vertices from which starting numba pays
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 _KERNELS: dict[str, FunctionType] = {}
