@@ -11,6 +11,7 @@ from hitin import Taxonomy
 from hitin.coding_tree import Graph
 from hitin.coding_tree.alternatives import taxonomy_draft
 from hitin.coding_tree.draft import Draft
+from hitin.coding_tree.forest import uppers
 from hitin.coding_tree.level import layered, measure
 from hitin.coding_tree.merge import RULES, Rule, merged
 from hitin.coding_tree.running import Runner
@@ -44,7 +45,7 @@ def check_squeeze(graph: Graph, draft: Draft, height: int) -> None:
 def test_the_optimal_squeeze_of_a_binary_tree_is_the_best_choice_of_its_nodes(
     graph: Graph, height: int, rule: Rule
 ) -> None:
-    check_squeeze(graph, merged(graph, PLAIN, rule=rule), height)
+    check_squeeze(graph, merged(graph, uppers(graph, PLAIN), PLAIN, rule=rule), height)
 
 
 @given(taxonomies(), st.integers(1, 4))
@@ -56,7 +57,7 @@ def test_the_optimal_squeeze_of_a_taxonomy_is_the_best_choice_of_its_nodes(taxon
 
 @given(graphs(14), ANY_RULE)
 def test_a_draft_knows_the_volume_of_its_nodes_and_the_edges_inside(graph: Graph, rule: Rule) -> None:
-    check_draft(graph, merged(graph, PLAIN, rule=rule))
+    check_draft(graph, merged(graph, uppers(graph, PLAIN), PLAIN, rule=rule))
 
 
 @given(taxonomies(), st.booleans())
@@ -85,17 +86,18 @@ def check_draft(graph: Graph, draft: Draft) -> None:
 def test_a_forest_is_merged_in_the_same_order_by_its_own_way_and_by_that_of_any_graph(graph: Graph) -> None:
     if not len(graph.edges):
         return
-    plain = merged(graph, PLAIN, rule="insert")
+    plain = merged(graph, uppers(graph, PLAIN), PLAIN, rule="insert")
     loops = [(i, i) for i in range(graph.vertices)]  # weightless beside the rest, but they keep the short way shut
     tiny = [1.0] * len(graph.edges) + [1e-30] * len(loops)
-    general = merged(Graph(graph.vertices, [*graph.edges.tolist(), *loops], tiny), PLAIN, rule="insert")
+    other = Graph(graph.vertices, [*graph.edges.tolist(), *loops], tiny)
+    general = merged(other, uppers(other, PLAIN), PLAIN, rule="insert")
     assert np.array_equal(plain.above, general.above)
     assert np.allclose(plain.inside, general.inside)
 
 
 def test_a_star_is_merged_into_a_tree_as_high_as_it_is_wide_without_recursion() -> None:
     star = Graph(5_000, [(0, i) for i in range(1, 5_000)])
-    draft = merged(star, PLAIN, rule="insert")
+    draft = merged(star, uppers(star, PLAIN), PLAIN, rule="insert")
     depth, node = 0, int(draft.above[1])
     while node != -1:
         depth, node = depth + 1, int(draft.nodes_above[node])

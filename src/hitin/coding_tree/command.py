@@ -68,7 +68,7 @@ def build_tree(
             file, format=format, separator=separator, root=root, homonyms=homonyms, encoding=encoding
         )
     told = [str(warning.message) for warning in caught]
-    if len(taxonomy) >= LARGE and method != "random" and not can_compile():
+    if len(taxonomy) + len(taxonomy.edges) >= LARGE and method != "random" and not can_compile():
         told.append(f"{len(taxonomy):,} labels are built some ten times faster with numba: pip install 'hitin[fast]'")
     start = time.perf_counter()
     tree = coding_tree(taxonomy, height, method, with_root=with_root, seed=seed)

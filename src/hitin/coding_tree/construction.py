@@ -20,11 +20,11 @@ from hitin.taxonomy import Taxonomy
 Method = Literal["optimal", "paper", "random", "taxonomy"]
 
 EXACT = 6_000  # vertices up to which the exact optimum of a forest is tried
-FEW = 2_000  # vertices up to which a forest is worth local moves, and a lower tree another start for them
+FEW = 2_000  # vertices up to which a forest is worth local moves
 FEWER = 200  # vertices up to which a graph is merged again with other numbers, by both rules ...
 AGAIN = 3  # ... so often
 SLACK = 0.1  # of `merged`, for larger graphs
-ROUNDING = 1e-9  # by which two ways of computing the entropy may differ, as a part of it
+ROUNDING = 1e-9  # by which two ways of computing the entropy may differ, as a part of H^1
 
 
 def coding_tree(
@@ -50,12 +50,16 @@ def coding_tree(
         raise ValueError(f"there is no method {method!r}; the methods are {', '.join(get_args(Method))}")
     if isinstance(height, bool) or not isinstance(height, int | np.integer) or height < 1:
         raise ValueError(f"the height of a coding tree is a whole number from 1 on, not {height!r}")
+    if not isinstance(graph, Graph | Taxonomy):
+        raise TypeError(f"a coding tree is made of a Graph or a Taxonomy, not of {type(graph).__name__}")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+        raise ValueError(f"the seed is a whole number from 0 to {2**32 - 1}, not {seed!r}")
     taxonomy = graph if isinstance(graph, Taxonomy) else None
     if taxonomy is None and method == "taxonomy":
         raise ValueError("the method 'taxonomy' needs a Taxonomy: a graph does not say which label is above which")
     if isinstance(graph, Taxonomy):
         graph = Graph.from_taxonomy(graph, with_root=with_root)
-    runner = Runner.for_size(graph.vertices, compiled)
+    runner = Runner.for_size(graph.vertices + len(graph.edges), compiled)
     partitions = _partitions(graph, taxonomy, int(height), method, seed, runner)
     return _finished(graph, partitions, method)
 
@@ -67,7 +71,7 @@ def _partitions(
     if method == "random":
         return random_partitions(graph.vertices, height, seed)
     if method == "paper":
-        draft = merged(graph, runner, rule="insert")
+        draft = merged(graph, uppers(graph, runner), runner, rule="insert")
         return layered(draft, greedy(draft, height, graph.volume, runner), height, runner)
     if method == "taxonomy" and taxonomy is not None:
         draft = taxonomy_draft(taxonomy, graph, runner)
@@ -78,8 +82,7 @@ def _partitions(
 def _optimal_partitions(graph: Graph, height: int, runner: Runner) -> list[Ids]:
     """Merge and squeeze; then the exact optimum where it can be had, or else local moves where they are worth it."""
     upper = uppers(graph, runner)
-    rule: Rule = "fuse" if upper is None else "insert"
-    found = _squeezed(graph, height, rule, runner)
+    found = _squeezed(graph, upper, height, "fuse" if upper is None else "insert", runner)
     if height == 1 or not len(graph.edges):
         return found
     if upper is not None and height == 2 and graph.vertices <= EXACT:
@@ -89,7 +92,7 @@ def _optimal_partitions(graph: Graph, height: int, runner: Runner) -> list[Ids]:
     if upper is not None and graph.vertices > FEW:
         return found
     starts = [found]
-    if height > 2 and graph.vertices <= FEW:
+    if height > 2 and graph.vertices <= EAGER:
         starts.append(_padded(_optimal_partitions(graph, min(height - 1, TALL), runner), height))
     if height > TALL:
         return _best(graph, starts)
@@ -103,21 +106,23 @@ def _padded(partitions: list[Ids], height: int) -> list[Ids]:
     return [*partitions[:-1], *partitions[-2:-1] * (height + 1 - len(partitions)), partitions[-1]]
 
 
-def _squeezed(graph: Graph, height: int, rule: Rule, runner: Runner) -> list[Ids]:
-    draft = merged(graph, runner, rule=rule, slack=0.0 if graph.vertices <= EAGER else SLACK)
+def _squeezed(graph: Graph, upper: Ids | None, height: int, rule: Rule, runner: Runner) -> list[Ids]:
+    draft = merged(graph, upper, runner, rule=rule, slack=0.0 if graph.vertices <= EAGER else SLACK)
     return layered(draft, optimal(draft, height, graph.volume, runner), height, runner)
 
 
 def _squeezed_anew(graph: Graph, height: int, rule: Rule, seed: int, runner: Runner) -> list[Ids]:
     """The same with the vertices numbered in another way: ties, of which there are many, then go to others."""
     numbers = np.random.RandomState(seed).permutation(graph.vertices)
-    partitions = _squeezed(graph.renumbered(numbers), height, rule, runner)
+    other = graph.renumbered(numbers)
+    partitions = _squeezed(other, uppers(other, runner), height, rule, runner)
     return [partitions[0], *(partition[numbers] for partition in partitions[1:])]
 
 
 def _best(graph: Graph, found: list[list[Ids]]) -> list[Ids]:
     """The first of those with the least entropy."""
-    return min(found, key=lambda partitions: round(_entropy(graph, partitions), 12))
+    unit = flat_entropy(graph)
+    return min(found, key=lambda partitions: round(_entropy(graph, partitions) / unit, 12))
 
 
 def _entropy(graph: Graph, partitions: list[Ids]) -> float:
@@ -129,6 +134,6 @@ def _finished(graph: Graph, partitions: list[Ids], method: Method) -> CodingTree
     tree = CodingTree.from_partitions(partitions, method=method, labels=graph.labels)
     entropy, flat = structural_entropy(graph, tree), flat_entropy(graph)
     by_identity = entropy_by_identity(graph, tree)
-    if abs(entropy - by_identity) > ROUNDING * max(flat, 1.0):
+    if abs(entropy - by_identity) > ROUNDING * flat:
         raise ArithmeticError(f"the entropy of {tree} is {entropy} by Eq. 6 but {by_identity} by the identity")
     return tree.with_entropy(entropy, flat)

@@ -40,10 +40,10 @@ def best_modules(graph: Graph, upper: Ids) -> Ids | None:
         p, weight, own = above[vertex], weights[vertex], states[vertex]
         for (leaf_weight, degree), alike in leaves.get(vertex, {}).items():
             always = leaf_weight * log(total / component[vertex]) >= degree / 2  # whatever else is in the module
-            own = _with_leaves(own, alike, leaf_weight, degree, always)
-            work += len(own)
+            work += len(own) * (1 if always else len(alike) + 1)
             if work > MOST_WORK:
                 return None
+            own = _with_leaves(own, alike, leaf_weight, degree, always)
         closed[vertex] = own[0] if len(own) == 1 else max(own, key=lambda state: _gain(state, total))
         states[vertex] = []
         if p == NONE or vertex not in inner:  # a leaf, which its parent deals with

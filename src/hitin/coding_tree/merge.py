@@ -7,8 +7,8 @@ import numpy as np
 
 from hitin.coding_tree.draft import NONE, Draft
 from hitin.coding_tree.entropy import fuse_delta, merge_delta
-from hitin.coding_tree.forest import merged_forest, uppers
-from hitin.coding_tree.graph import Graph
+from hitin.coding_tree.forest import merged_forest
+from hitin.coding_tree.graph import Graph, Ids
 from hitin.coding_tree.running import Runner, found, kernel, paired, rounded
 
 Rule = Literal["insert", "fuse"]
@@ -18,19 +18,19 @@ EAGER = 500  # vertices up to which every gain is kept up to date
 WHOLE = 1 - 2.0**-40  # the part of the volume from which a cluster is the whole graph, whatever the rounding
 
 
-def merged(graph: Graph, runner: Runner, *, rule: Rule, slack: float = 0.0) -> Draft:
-    """Join the pair of neighbours that gains most, again and again.
+def merged(graph: Graph, upper: Ids | None, runner: Runner, *, rule: Rule, slack: float = 0.0) -> Draft:
+    """Join the pair of neighbours that gains most, again and again; `upper` is what `uppers` says of the graph.
 
     `rule` says what a pair gains: `insert`, the entropy saved by a node above the two (Algorithm 1), or
     `fuse`, that saved when two modules become one, which serves graphs with cycles better; the latter goes on
     when it costs, so that there is a choice of larger modules. Of pairs that gain the same, the one with the
     smallest vertices comes first. `slack` is how far a gain may have changed since a pair was put into the
-    queue, as a part of it: above 0, a wide hub of a large graph takes less time.
+    queue, as a part of it. At 0, the time grows with the square of the widest vertex, but for a forest without
+    weights and loops, which is always merged exactly and fast.
     """
-    if rule == "insert" and len(graph.weights) and not graph.loops.any():
-        upper = uppers(graph, runner) if (graph.weights == graph.weights[0]).all() else None
-        if upper is not None:
-            return merged_forest(upper, graph, runner)
+    plain = len(graph.weights) > 0 and bool((graph.weights == graph.weights[0]).all()) and not graph.loops.any()
+    if rule == "insert" and upper is not None and plain:
+        return merged_forest(upper, graph, runner)
     return _merged_graph(graph, runner, fuse=rule == "fuse", slack=slack)
 
 

@@ -17,7 +17,7 @@ from hitin.coding_tree.running import Runner, kernel
 ROUNDS = 20
 SWEEPS = 20
 TALL = 8  # the height beyond which moves take long and gain little
-LEAST = 1e-12  # of the volume: a smaller gain is taken for rounding
+LEAST = 1e-12  # of the weight of all edges: a smaller gain is taken for rounding
 
 
 def improved(graph: Graph, partitions: list[Ids], runner: Runner) -> list[Ids]:
@@ -63,7 +63,7 @@ def _improved_layer(graph: Graph, partitions: list[Ids], layer: int, runner: Run
         *(runner.sequence(np.concatenate(columns)) for columns in (volume, met, kids)),
         *(runner.floats(nodes * len(uppers)) for _ in range(4)),
         runner.flags(nodes, True),
-        LEAST * graph.volume,
+        LEAST * float(graph.weights.sum()),
     )
     found, moved = np.asarray(chain), []
     place = np.asarray(parent)[members]
@@ -136,7 +136,7 @@ def move_nodes(
             touched.sort()
             for number in range(len(touched) - 1, -1, -1):  # those above come first
                 place, above = touched[number], up[touched[number]]
-                log_grown[place] = log(volume[place] + size[x])
+                log_grown[place] = log(max(volume[place], 0.0) + size[x])
                 joining[place] = -(met[place] + to[place]) * log_grown[place] - share(met[place], volume[place])
                 passing[place] = 0.0
                 if above != NONE:

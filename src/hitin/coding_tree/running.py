@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hitin.errors import MissingExtraError
 from hitin.extras import need
 
-LARGE = 50_000  # vertices from which starting numba pays
+LARGE = 100_000  # vertices and edges from which starting numba pays
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 _KERNELS: dict[str, FunctionType] = {}
@@ -26,6 +26,7 @@ _KERNELS: dict[str, FunctionType] = {}
 def kernel(function: Kernel) -> Kernel:
     """Mark a function as one that `Runner` may compile; it can call other kernels."""
     assert isinstance(function, FunctionType)
+    assert function.__name__ not in _KERNELS, "kernels see each other by their names, which must differ"
     _KERNELS[function.__name__] = function
     return function
 
@@ -38,9 +39,9 @@ class Runner:
         self._kernels: dict[str, Any] = _compiled_kernels() if compiled else dict(_KERNELS)
 
     @classmethod
-    def for_size(cls, vertices: int, compiled: bool | None) -> "Runner":
-        """Compiled if asked for, or when it is worth it and numba is there."""
-        return cls(vertices >= LARGE and can_compile() if compiled is None else compiled)
+    def for_size(cls, size: int, compiled: bool | None) -> "Runner":
+        """Compiled if asked for, or when it is worth it and numba is there; `size` is that of the graph."""
+        return cls(size >= LARGE and can_compile() if compiled is None else compiled)
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._kernels[function.__name__](*arguments)
