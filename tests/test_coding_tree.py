@@ -221,6 +221,17 @@ def test_local_moves_find_two_cliques_from_a_poor_start() -> None:
     assert CodingTree.from_partitions(better).groups() == [tuple(range(5)), tuple(range(5, 10))]
 
 
+@pytest.mark.parametrize("height", [2, 3])
+def test_local_moves_put_a_vertex_that_fits_nowhere_below_the_root(height: int) -> None:
+    """A clique that is nearly all of the graph loses more by a weakly tied vertex than the tie gains."""
+    clique = list(itertools.combinations(range(6), 2))
+    graph = Graph(9, [*clique, (0, 6), (7, 8)], [*[1.0] * len(clique), 0.01, 2.0])
+    together = np.array([0] * 7 + [1] * 2)
+    start = [np.arange(9), *[together] * (height - 1), np.zeros(9, dtype=np.int64)]
+    better = improved(graph, start, Runner(compiled=False))
+    assert (6,) in CodingTree.from_partitions(better).groups(height - 1)
+
+
 def test_random_pairs_the_nodes_of_each_layer() -> None:
     graph = Graph(11, [(0, 1), (2, 3)])
     tree = coding_tree(graph, 4, "random", seed=3)
@@ -282,6 +293,12 @@ def test_other_bad_input_is_refused() -> None:
         coding_tree(Graph(2), 2, "best")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'taxonomy' needs a Taxonomy"):
         coding_tree(Graph(2), 2, "taxonomy")
+    for seed in (-1, 1.5, "x", None, True, 2**32):
+        with pytest.raises(ValueError, match="the seed is a whole number from 0 to 4294967295"):
+            coding_tree(Graph(2), 2, "random", seed=seed)  # type: ignore[arg-type]
+    for thing in (None, [(0, 1)], "taxonomy.tsv"):
+        with pytest.raises(TypeError, match="a coding tree is made of a Graph or a Taxonomy"):
+            coding_tree(thing)  # type: ignore[arg-type]
 
 
 LEAST = {"wos": (5.7792, 3.2869), "nyt": (6.8176, 2.8814), "rcv1": (5.9012, 2.7943)}
@@ -333,3 +350,78 @@ def test_a_forest_with_all_weights_different_takes_no_endless_time(shape: str) -
     start = time.process_time()
     assert coding_tree(graph).entropy < coding_tree(graph, 1).entropy
     assert time.process_time() - start < 3
+
+
+WILD = st.integers(-20, 20).map(lambda power: 10.0**power)
+
+
+@given(graphs(11, weights=WILD), st.integers(2, 4), st.sampled_from(METHODS))
+@settings(deadline=None)
+def test_weights_of_any_size_beside_each_other_are_fine_compiled_or_not(
+    graph: Graph, height: int, method: Method
+) -> None:
+    plain = coding_tree(graph, height, method, compiled=False)
+    assert plain == coding_tree(graph, height, method, compiled=True)
+    assert plain.entropy <= plain.flat_entropy * (1 + 1e-12) or method == "random"
+
+
+def test_the_optimum_is_found_beside_a_loop_that_is_most_of_the_volume() -> None:
+    edges = [(8, 4), (4, 0), (0, 3), (3, 2), (4, 5), (5, 7), (0, 6), (3, 1), (5, 5), (7, 7)]
+    graph = Graph(9, edges, [2, 2, 1, 3, 2, 1, 1, 2, 10**6.25, 1e15])
+    assert coding_tree(graph).entropy == pytest.approx(least_entropy(graph, 2), rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1 / 3, 7.7])
+@given(graph=graphs(12, weights=st.integers(1, 3).map(float)), height=st.integers(2, 4))
+@settings(deadline=None, max_examples=40)
+def test_ties_are_ties_whatever_the_rounding_of_weights(graph: Graph, height: int, scale: float) -> None:
+    loops = [(i, i) for i in range(graph.vertices)]
+    weights = np.concatenate([graph.weights, graph.loops]) * scale
+    scaled = Graph(graph.vertices, [*graph.edges.tolist(), *loops], weights)
+    assert coding_tree(scaled, height, "paper") == coding_tree(graph, height, "paper")
+
+
+@pytest.mark.parametrize(("first", "second"), [(60, 24), (40, 40), (200, 90), (30, 9), (9, 3), (150, 2)])
+def test_of_two_stars_as_many_leaves_are_grouped_as_is_best(first: int, second: int) -> None:
+    """The exact programme where leaves are alike, against the best of all numbers of leaves in each star."""
+    count = first + second + 2
+    edges = [(0, i) for i in range(1, first + 1)] + [(first + 1, i) for i in range(first + 2, count)]
+    graph = Graph(count, edges)
+    total = graph.volume
+    gain = sum(max(k * np.log2(total / (leaves + k)) for k in range(leaves + 1)) for leaves in (first, second))
+    tree = coding_tree(graph)
+    assert tree.entropy == pytest.approx(tree.flat_entropy - 2 * gain / total, abs=1e-12)
+
+
+@given(graphs(30, weights=st.just(1.0)).filter(lambda graph: len(graph.edges) > 0), st.integers(2, 4))
+@settings(deadline=None, max_examples=30)
+def test_what_local_moves_leave_cannot_be_moved(graph: Graph, height: int) -> None:
+    start = [*[np.arange(graph.vertices)] * height, np.zeros(graph.vertices, dtype=np.int64)]
+    once = improved(graph, start, Runner(compiled=False))
+    again = improved(graph, once, Runner(compiled=False))
+    assert CodingTree.from_partitions(once) == CodingTree.from_partitions(again)
+
+
+def test_a_large_graph_is_merged_nearly_as_well_as_with_every_gain_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = nx.powerlaw_cluster_graph(1_500, 3, 0.3, seed=0)
+    graph = Graph(1_500, list(network.edges))
+    quick = coding_tree(graph, compiled=True).entropy
+    for module in ("construction", "merge"):
+        monkeypatch.setattr(f"hitin.coding_tree.{module}.EAGER", 10**6)
+    assert quick < coding_tree(graph, compiled=True).entropy * 1.01
+
+
+def test_numba_is_imported_for_a_large_graph_only() -> None:
+    script = (
+        "import sys; from hitin.coding_tree import Graph, coding_tree;"
+        "coding_tree(Graph(3, [(0, 1)])); print('numba' in sys.modules);"
+        "coding_tree(Graph(60_000, [(0, i) for i in range(1, 60_000)])); print('numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_an_entropy_that_the_identity_does_not_confirm_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hitin.coding_tree.construction.entropy_by_identity", lambda *_: 1.0)
+    with pytest.raises(ArithmeticError, match=r"by Eq\. 6 but 1\.0 by the identity"):
+        coding_tree(Graph(3, [(0, 1), (1, 2)]))

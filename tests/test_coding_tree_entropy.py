@@ -111,3 +111,5 @@ def test_a_graph_without_edges_has_no_entropy() -> None:
 def test_a_tree_over_other_vertices_is_refused() -> None:
     with pytest.raises(ValueError, match="3 vertices does not fit a graph of 2"):
         entropy_of(Graph(2, [(0, 1)]), [np.arange(3), np.zeros(3, dtype=np.int64)])
+    with pytest.raises(TypeError, match="a Graph under a CodingTree"):
+        structural_entropy(CodingTree([[0, 0]], entropy=0, flat_entropy=0), Graph(2))  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """`Graph` and `CodingTree`: what they take, what they refuse, and the ways out and back in."""
 
+import itertools
 import json
 import pickle
 from typing import Any
@@ -36,6 +37,13 @@ def test_a_matrix_makes_the_same_graph_dense_or_sparse(graph: Graph) -> None:
         assert np.allclose(again.degrees, graph.degrees)
 
 
+def test_the_order_in_which_edges_and_loops_are_given_changes_not_a_bit() -> None:
+    for weights in itertools.permutations([0.1, 0.2, 0.3, 0.7]):
+        graph = Graph(2, [(0, 1)] * 4 + [(1, 1)] * 4, [*weights, *weights])
+        assert graph.weights.tolist() == [0.1 + 0.2 + 0.3 + 0.7]
+        assert graph.loops.tolist() == [0, 0.1 + 0.2 + 0.3 + 0.7]
+
+
 def test_a_directed_matrix_is_made_symmetric() -> None:
     assert Graph.from_matrix(np.array([[0, 2], [0, 0]])).degrees.tolist() == [1, 1]
 
@@ -56,6 +64,15 @@ def test_a_directed_matrix_is_made_symmetric() -> None:
         ((2, [(0, 1)], [float("inf")]), "has the weight inf"),
         ((2, [(0, 1)], [1, 2]), r"1 edges need as many weights, not an array of shape \(2,\)"),
         ((2, [(0, 1)], ["heavy"]), "weights must be numbers"),
+        ((2, [(0, 1)], ["1"]), "weights must be numbers"),
+        ((2, [(0, 1)], [1j]), "weights must be numbers"),
+        ((2, [(0, 1)], [10**400]), "weights must be numbers"),
+        ((10**30,), "a graph can have 2,147,483,648 vertices, not 1,000"),
+        ((2, [(0, 1), (1,)]), "edges are pairs of vertices"),
+        ((2, (), None, "AB"), "labels are a list of names, in the order of the vertices, not a str"),
+        ((2, (), None, {"A", "B"}), "not a set"),
+        ((2, (), None, 5), "not a int"),
+        ((2, (), None, ["A", 2]), "labels are names, which 2 is not"),
     ],
 )
 def test_a_graph_that_is_none_is_refused_with_the_reason(arguments: tuple[Any, ...], message: str) -> None:
@@ -66,8 +83,11 @@ def test_a_graph_that_is_none_is_refused_with_the_reason(arguments: tuple[Any, .
 def test_other_wrong_graphs_are_refused() -> None:
     with pytest.raises(ValueError, match=r"square, not of shape \(2, 3\)"):
         Graph.from_matrix(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="the weight -1"):
+    with pytest.raises(ValueError, match=r"edge 0 \(0, 1\) has the weight -2.0"):
         Graph.from_matrix(np.array([[0, -2.0], [0, 0]]))
+    for matrix in (None, [["a"]], [[1j]], [1, 2]):
+        with pytest.raises(ValueError, match=r"square|weights must be numbers"):
+            Graph.from_matrix(matrix)
     with pytest.raises(ValueError, match="2 vertices need as many labels, not 1"):
         Graph(2, labels=["A"])
 
@@ -95,7 +115,7 @@ def test_a_taxonomy_is_a_graph_with_or_without_its_root() -> None:
     assert with_root.edges.tolist() == [[0, 2], [0, 3], [1, 3]]
 
 
-TREE = CodingTree([[0, 1, 0, 2], [0, 1, 0], [0, 0]], entropy=1.5, flat_entropy=2, method="paper", labels="ABCD")
+TREE = CodingTree([[0, 1, 0, 2], [0, 1, 0], [0, 0]], entropy=1.5, flat_entropy=2, method="paper", labels=list("ABCD"))
 
 
 def test_a_tree_tells_its_parents_layers_and_groups() -> None:
@@ -108,20 +128,29 @@ def test_a_tree_tells_its_parents_layers_and_groups() -> None:
     assert TREE.groups() == [(0, 2), (1,), (3,)]
     assert TREE.groups(2) == [(0, 2, 3), (1,)]
     assert repr(TREE) == "CodingTree(4 > 3 > 2 > 1, 1.5000 of 2.0000 bits)"
-    with pytest.raises(ValueError, match="layers are numbered 0 to 3, there is no 4"):
-        TREE.groups(4)
+    for layer in (4, -1, 1.5):
+        with pytest.raises(ValueError, match=f"layers are numbered 0 to 3, there is no {layer}"):
+            TREE.groups(layer)  # type: ignore[arg-type]
 
 
-def test_a_tree_does_not_change() -> None:
+def test_neither_a_graph_nor_a_tree_changes() -> None:
+    graph = pickle.loads(pickle.dumps(Graph(3, [(0, 1), (2, 2)], [1, 4], labels=list("ABC"))))
+    assert (graph.edges.tolist(), graph.loops.tolist(), graph.labels) == ([[0, 1]], [0, 0, 4], ("A", "B", "C"))
+    for array in (graph.edges, graph.weights, graph.loops, graph.cuts, graph.degrees):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    for thing, name in ((graph, "volume"), (TREE, "entropy"), (TREE, "labels"), (TREE, "child_to_parent")):
+        with pytest.raises(AttributeError, match=f"does not change: its {name} cannot be set"):
+            setattr(thing, name, 1)
     for array in (*TREE.child_to_parent, TREE.parents, TREE.layers):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 
 
 def test_trees_are_equal_however_their_nodes_were_numbered() -> None:
-    other = CodingTree([[2, 0, 2, 1], [1, 1, 0], [0, 0]], entropy=0, flat_entropy=0, labels="ABCD")
+    other = CodingTree([[2, 0, 2, 1], [1, 1, 0], [0, 0]], entropy=0, flat_entropy=0, labels=list("ABCD"))
     assert other != TREE
-    same = CodingTree([[1, 2, 1, 0], [1, 1, 0], [0, 0]], entropy=0, flat_entropy=0, labels="ABCD")
+    same = CodingTree([[1, 2, 1, 0], [1, 1, 0], [0, 0]], entropy=0, flat_entropy=0, labels=list("ABCD"))
     assert same == TREE
     assert hash(same) == hash(TREE)
     assert CodingTree([[0, 1, 0, 2], [0, 1, 0], [0, 0]], entropy=1.5, flat_entropy=2) != TREE
@@ -147,7 +176,8 @@ def test_json_and_pickle_bring_the_same_tree_back(data: st.DataObject) -> None:
         ([[0.5, 0]], "layer 0 must be a list"),
         ([[0, 1], [0]], "layer 1 has 1 nodes, but the layer below leads to 2"),
         ([[0, 1]], "must lead to one root"),
-        ([[0, 2], [0, 0, 0]], "layer 1 has a node that no vertex leads to"),
+        ([[0, 2, 2], [0, 0, 0]], "layer 1 has a node that no vertex leads to"),
+        ([np.array([0, 2**64 - 1], dtype=np.uint64), [0]], "layer 0 must be a list"),
     ],
 )
 def test_layers_that_are_no_tree_are_refused(layers: Any, message: str) -> None:
@@ -155,12 +185,28 @@ def test_layers_that_are_no_tree_are_refused(layers: Any, message: str) -> None:
         CodingTree(layers, entropy=0, flat_entropy=0)
 
 
-@pytest.mark.parametrize("data", [{}, {"child_to_parent": [[0]], "entropy": 1}, [], "tree", {"child_to_parent": 3}])
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        [],
+        "tree",
+        {"child_to_parent": [[0]], "entropy": 1},
+        {"child_to_parent": 3},
+        {**TREE.to_json(), "entropy": 10**400},
+        {**TREE.to_json(), "entropy": "much"},
+        {**TREE.to_json(), "method": 5},
+        {**TREE.to_json(), "height": 2},
+        {**TREE.to_json(), "layer_sizes": [4, 3, 1]},
+        {**TREE.to_json(), "labels": ["A", "B", "C", 4]},
+        {**TREE.to_json(), "child_to_parent": [[0, 10**30, 0, 2], [0, 1, 0], [0, 0]]},
+    ],
+)
 def test_json_that_is_no_tree_is_refused(data: Any) -> None:
-    with pytest.raises(ValueError, match=r"this is not a coding tree|layer 0"):
+    with pytest.raises(ValueError, match=r"this is not a coding tree|layer 0|could not convert|labels are names"):
         CodingTree.from_json(data)
 
 
 def test_labels_must_be_as_many_as_vertices() -> None:
     with pytest.raises(ValueError, match="2 vertices need as many labels, not 3"):
-        CodingTree([[0, 0]], entropy=0, flat_entropy=0, labels="ABC")
+        CodingTree([[0, 0]], entropy=0, flat_entropy=0, labels=list("ABC"))

@@ -1,11 +1,14 @@
 """Time and memory at size, in processes of their own through the benchmark script; small here, full when slow."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import coding_tree as trees  # this and the next two are in benchmarks/
 import reading
+from hitin.coding_tree import Graph, coding_tree
 from measuring import measured
 
 
@@ -59,3 +62,47 @@ def test_a_star_takes_no_longer_than_a_random_tree() -> None:
     for vertices in (1_000, 10_000, 100_000):
         star, other = (measured(trees.__file__, shape, vertices, 2, "plain")["seconds"] for shape in ("star", "random"))
         assert star < other
+
+
+def hubs(count: int) -> Graph:
+    """Two vertices that share all others."""
+    return Graph(count, [(hub, i) for i in range(2, count) for hub in (0, 1)])
+
+
+def wheel(count: int) -> Graph:
+    return Graph(count, [(0, i) for i in range(1, count)] + [(i, i % (count - 1) + 1) for i in range(1, count)])
+
+
+def weighted_star(count: int) -> Graph:
+    return Graph(count, [(0, i) for i in range(1, count)], [1 + i % 3 for i in range(1, count)])
+
+
+def all_different_star(count: int) -> Graph:
+    return Graph(count, [(0, i) for i in range(1, count)], [1 + i / count for i in range(1, count)])
+
+
+def grid(count: int) -> Graph:
+    side = int(count**0.5)
+    beside = [(i, i + 1) for i in range(side * side) if (i + 1) % side]
+    return Graph(side * side, beside + [(i, i + side) for i in range(side * side - side)])
+
+
+@pytest.mark.parametrize("shape", [hubs, wheel, weighted_star, all_different_star, grid])
+@pytest.mark.parametrize(("vertices", "seconds"), [(6_000, 3), pytest.param(40_000, 20, marks=pytest.mark.slow)])
+def test_no_graph_with_hubs_or_weights_takes_quadratic_time(
+    shape: Callable[[int], Graph], vertices: int, seconds: float
+) -> None:
+    graph = shape(vertices)
+    for height in (2, 3):
+        start = time.process_time()
+        tree = coding_tree(graph, height, compiled=False)
+        assert time.process_time() - start < seconds
+        assert tree.entropy < tree.flat_entropy
+
+
+@pytest.mark.parametrize("height", [8, 100])
+def test_a_tall_tree_takes_no_longer_than_a_person_waits(height: int) -> None:
+    graph = Graph(200, [(i, (i * j + 1) % 200) for i in range(200) for j in (2, 3, 5)])
+    start = time.process_time()
+    assert coding_tree(graph, height, compiled=False).height == height
+    assert time.process_time() - start < 15

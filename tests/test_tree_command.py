@@ -116,7 +116,7 @@ def test_one_label_and_labels_without_edges_have_a_tree(write: Write, run: Run) 
 
 def test_a_tall_tree_shows_some_of_its_layers(taxonomy: Path, run: Run) -> None:
     result = run("tree", taxonomy, "--height", 40)
-    assert "> ... >" in result.stdout
+    assert "> … >" in result.stdout
     assert len(result.stdout.splitlines()) == 5
 
 
@@ -149,3 +149,31 @@ def test_compiled_code_that_cannot_be_kept_is_compiled_anew() -> None:
     nowhere = {**os.environ, "NUMBA_CACHE_LOCATOR_CLASSES": "ZipCacheLocator"}  # which is for zip files only
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=nowhere)
     assert done.stdout.startswith("CodingTree(3 > 1,")
+
+
+def test_errors_are_json_for_programs(run: Run) -> None:
+    result = run("tree", "nowhere.tsv", "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["problems"][0]["kind"] == "missing-file"
+    assert "there is no such file" in result.stderr
+
+
+def test_places_that_cannot_be_written_are_told_before_the_work(taxonomy: Path, tmp_path: Path, run: Run) -> None:
+    circle = tmp_path / "circle.svg"
+    circle.symlink_to(circle)
+    places = [circle, taxonomy / "tree.svg", tmp_path / ("long" * 100 + ".svg")]
+    (tmp_path / "folder.svg").mkdir()
+    for place in [*places, tmp_path / "folder.svg"]:
+        result = run("tree", taxonomy, "--out", tmp_path / "first.json", "--out", place)
+        assert result.exit_code == 2, place
+        assert "the file cannot be written" in result.stderr
+        assert "Traceback" not in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["circle.svg", "folder.svg", "taxonomy.tsv"]
+
+
+def test_a_link_to_a_pipe_can_be_written_to(taxonomy: Path, tmp_path: Path) -> None:
+    link = tmp_path / "out.nwk"
+    link.symlink_to("/dev/stdout")
+    command = [sys.executable, "-m", "hitin", "tree", str(taxonomy), "--out", str(link)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    assert b"Football" in done.stdout

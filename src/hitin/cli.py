@@ -167,26 +167,21 @@ def check(
     """
     from hitin import doctor
 
-    try:
-        with _progress() as progress:
-            found = doctor.check(
-                taxonomy,
-                documents or (),
-                format=format.value,
-                separator=_unescaped(separator),
-                root=root,
-                homonyms=homonyms.value,
-                taxonomy_encoding=taxonomy_encoding or encoding,
-                encoding=encoding,
-                text_key=text_key,
-                label_key=label_key,
-                rare=rare,
-                progress=progress,
-            )
-    except HitinError as error:
-        if as_json:
-            typer.echo(json.dumps(_error_report(error), indent=2))
-        raise
+    with _errors_as_json(as_json, taxonomy=None, splits=[]), _progress() as progress:
+        found = doctor.check(
+            taxonomy,
+            documents or (),
+            format=format.value,
+            separator=_unescaped(separator),
+            root=root,
+            homonyms=homonyms.value,
+            taxonomy_encoding=taxonomy_encoding or encoding,
+            encoding=encoding,
+            text_key=text_key,
+            label_key=label_key,
+            rare=rare,
+            progress=progress,
+        )
     if as_json:
         typer.echo(json.dumps(found.to_json(), indent=2))
     else:
@@ -228,7 +223,7 @@ def tree(
     """
     from hitin.coding_tree.command import build_tree, show_tree
 
-    with _busy("reading and building the tree"):
+    with _errors_as_json(as_json), _busy("reading and building the tree"):
         built = build_tree(
             taxonomy,
             height=height,
@@ -259,18 +254,21 @@ def _show(found: "CheckUp") -> None:
     typer.echo(capture.get(), nl=False, err=unreadable)
 
 
-def _error_report(error: HitinError) -> dict[str, object]:
-    from hitin.doctor.facts import problem_to_json
-    from hitin.doctor.problems import Problems
+@contextmanager
+def _errors_as_json(wanted: bool, **fields: object) -> Iterator[None]:
+    """What is wrong with the input, for programs too, in the form of the doctor's problems."""
+    try:
+        yield
+    except HitinError as error:
+        if wanted:
+            from hitin.doctor.facts import problem_to_json
+            from hitin.doctor.problems import Problems
 
-    problems = Problems()
-    problems.add_error(error)
-    return {
-        "exit_code": CANNOT_BE_READ,
-        "taxonomy": None,
-        "splits": [],
-        "problems": [problem_to_json(problem) for problem in problems],
-    }
+            problems = Problems()
+            problems.add_error(error)
+            report = {"exit_code": CANNOT_BE_READ, **fields, "problems": [*map(problem_to_json, problems)]}
+            typer.echo(json.dumps(report, indent=2))
+        raise
 
 
 @contextmanager

@@ -1,7 +1,9 @@
 """Writing files whole or not at all."""
 
 import contextlib
+import errno
 import io
+import os
 import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,28 +18,56 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
     A link keeps pointing where it did; a pipe or a device is written to as it is.
     """
-    target = Path(path)
     part: Path | None = None
     try:
-        target = target.resolve()
+        target = Path(path)
         if target.exists() and not target.is_file() and not target.is_dir():
             yield target
         else:
+            target = _resolved(target)
             part = target.with_name(f".{secrets.token_hex(8)}.part")
             target.parent.mkdir(parents=True, exist_ok=True)
             yield part
             part.replace(target)
     except OSError as error:
-        raise InputError(
-            f"the file cannot be written ({error.strerror or error})",
-            kind="unwritable",
-            file=str(path),
-            remedy="Check that the directory can be written to and that the disk has room.",
-        ) from error
+        raise _unwritable(path, error) from error
     finally:
         if part is not None:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise what `replacing` would, as far as can be told without writing: before long work for a file."""
+    try:
+        folder = _resolved(Path(path)).parent
+        while not folder.exists():
+            folder = folder.parent
+        if Path(path).is_dir():
+            raise IsADirectoryError(errno.EISDIR, "this is a directory")
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a directory")
+        if not os.access(folder, os.W_OK | os.X_OK) and not Path(path).exists():
+            raise PermissionError(errno.EACCES, f"{folder} cannot be written to")
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _resolved(path: Path) -> Path:
+    """Where a link leads; an `OSError` when it leads round in a circle, in every version of Python."""
+    try:
+        return path.resolve()
+    except RuntimeError as error:
+        raise OSError(errno.ELOOP, "a link that leads to itself") from error
+
+
+def _unwritable(path: str | Path, error: OSError) -> InputError:
+    return InputError(
+        f"the file cannot be written ({error.strerror or error})",
+        kind="unwritable",
+        file=str(path),
+        remedy="Check that the directory can be written to and that the disk has room.",
+    )
 
 
 def write_text(path: str | Path, chunks: Iterable[str]) -> None:

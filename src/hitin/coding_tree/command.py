@@ -1,25 +1,24 @@
 """What `hitin tree` does: read a taxonomy, build its coding tree, write it in the formats asked for."""
 
 import json
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from hitin.coding_tree.construction import Method, coding_tree
 from hitin.coding_tree.running import LARGE, can_compile
 from hitin.coding_tree.tree import CodingTree
+from hitin.coding_tree.writing import shown_layers
 from hitin.compression import format_suffix
 from hitin.errors import InputError, printable
 from hitin.names import ROOT
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.builder import Homonyms
 from hitin.taxonomy.reading import Format
-from hitin.writing import write_text
-
-MOST_LAYERS = 12  # whose sizes are shown
+from hitin.writing import check_writable, write_text
 
 
 @dataclass(frozen=True)
@@ -82,14 +81,11 @@ def show_tree(built: BuiltTree) -> str:
     """A few lines for people."""
     tree = built.tree
     less = f", {1 - tree.entropy / tree.flat_entropy:.1%} less" if tree.flat_entropy > 0 and tree.height > 1 else ""
-    sizes = [f"{size:,}" for size in tree.layer_sizes]
-    if len(sizes) > MOST_LAYERS:
-        sizes = [*sizes[: MOST_LAYERS // 2], "...", *sizes[-MOST_LAYERS // 2 :]]
     duration = f"{built.seconds:.2f} s" if built.seconds >= 1 else f"{1000 * built.seconds:.1f} ms"
     rows = [
         ("H^1", f"{tree.flat_entropy:.4f} bits"),
         (f"H^{tree.height}", f"{tree.entropy:.4f} bits{less}"),
-        ("nodes", " > ".join(sizes)),
+        ("nodes", " > ".join(shown_layers(tree))),
         ("time", duration),
         *(("written", printable(name, most=1000)) for name in built.written),
     ]
@@ -118,8 +114,10 @@ def _writer(name: str, taxonomy: str) -> Writer:
             file=name,
             remedy=f"The name must end in {', '.join(WRITERS)}, which says the format.",
         )
-    if path.exists() and os.path.exists(taxonomy) and path.samefile(taxonomy):  # noqa: PTH110 (may be no path)
-        raise InputError(
-            "the tree would replace the taxonomy", kind="bad-option", file=name, remedy="Choose another name."
-        )
+    check_writable(path)
+    with suppress(OSError):  # one of them does not exist
+        if path.samefile(taxonomy):
+            raise InputError(
+                "the tree would replace the taxonomy", kind="bad-option", file=name, remedy="Choose another name."
+            )
     return WRITERS[suffix]

@@ -15,7 +15,7 @@ from unicodedata import east_asian_width
 import numpy as np
 
 from hitin.coding_tree.tree import CodingTree
-from hitin.coding_tree.writing import children_of, names_of, on_one_line
+from hitin.coding_tree.writing import children_of, names_of, on_one_line, shown_layers
 from hitin.names import ROOT
 from hitin.taxonomy import Taxonomy
 
@@ -251,16 +251,13 @@ def _joined(names: list[str], taxonomy: Taxonomy) -> list[int]:
 
 def _facts(tree: CodingTree) -> list[tuple[str, str]]:
     """What stands at the head of the page, as HTML."""
-    sizes = [f"{size:,}" for size in tree.layer_sizes]
-    if len(sizes) > 12:
-        sizes = [*sizes[:6], "…", *sizes[-5:]]
     saved = 1 - tree.entropy / tree.flat_entropy if tree.flat_entropy > 0 else math.nan
     less = f' <span class="less">{saved:.1%} below H<sup>1</sup></span>' if math.isfinite(saved) else ""
     facts = [
         ("Vertices", f"{tree.vertices:,}"),
         ("Height", f"{tree.height:,}"),
         ("Method", html.escape(on_one_line(tree.method)) or "not named"),
-        ("Nodes in each layer, vertices to root", " <i>›</i> ".join(sizes)),
+        ("Nodes in each layer, vertices to root", " <i>›</i> ".join(shown_layers(tree))),
         (f"H<sup>{tree.height}</sup>, structural entropy", _bits(tree.entropy) + less),
         ("H<sup>1</sup>, without groups", _bits(tree.flat_entropy)),
     ]

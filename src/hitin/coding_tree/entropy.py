@@ -59,6 +59,8 @@ def entropy_by_identity(graph: Graph, tree: CodingTree) -> float:
 
 
 def _check_fit(graph: Graph, tree: CodingTree) -> None:
+    if not isinstance(graph, Graph) or not isinstance(tree, CodingTree):
+        raise TypeError("the structural entropy is that of a Graph under a CodingTree")
     if tree.vertices != graph.vertices:
         raise ValueError(f"a tree over {tree.vertices} vertices does not fit a graph of {graph.vertices}")
 

@@ -1,5 +1,6 @@
 """`Graph`: what a coding tree is made of, an undirected graph with weights, held sparsely."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hitin.taxonomy import Taxonomy
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+MOST_VERTICES = 2**31  # so that a pair of vertices is a number of 64 bits
 LARGEST = 2.0**300  # weights outside are scaled, which changes no entropy; what then vanishes beside the others is none
 SMALLEST = 2.0**-300
 
@@ -21,29 +23,48 @@ class Graph:
     Edges may come in any order and direction and several times (their weights add up); those of weight 0
     are none. A self-loop counts twice in the degree of its vertex and nowhere else, as in graph theory.
 
-    `edges` is an (m, 2) array with the smaller end first, sorted; `weights` and `loops` are what they carry.
+    `edges` is an (m, 2) array with the smaller end first, sorted, without the loops; `weights` and `loops` are what
+    they carry, `cuts` what the edges of a vertex carry together, `degrees` that and its loops twice. It does not
+    change.
     """
 
+    vertices: int
+    edges: Ids
+    weights: Floats
+    loops: Floats
+    cuts: Floats
+    degrees: Floats
+    volume: float
+    labels: tuple[str, ...] | None
+
     def __init__(
-        self, vertices: int, edges: ArrayLike = (), weights: ArrayLike | None = None, *, labels: object = None
+        self, vertices: int, edges: ArrayLike = (), weights: ArrayLike | None = None, labels: object = None
     ) -> None:
         if isinstance(vertices, bool) or not isinstance(vertices, int | np.integer):
             raise ValueError(f"the number of vertices must be a whole number, not {vertices!r}")
         if vertices < 1:
             raise ValueError("the graph is empty: a coding tree needs at least one vertex")
-        self.vertices = int(vertices)
-        ends = _checked_edges(edges, self.vertices)
-        weight = _scaled(_checked_weights(weights, ends))
+        if vertices > MOST_VERTICES:
+            raise ValueError(f"a graph can have {MOST_VERTICES:,} vertices, not {vertices:,}")
+        count = int(vertices)
+        given = _checked_edges(edges, count)
+        ends, weight = _canonical(given, _scaled(_checked_weights(weights, given)), count)
         is_loop = ends[:, 0] == ends[:, 1]
-        self.loops = sums(ends[is_loop, 0], weight[is_loop], self.vertices)
-        self.edges, self.weights = _canonical(ends[~is_loop], weight[~is_loop], self.vertices)
-        self.cuts = sums(self.edges[:, 0], self.weights, self.vertices)
-        self.cuts += sums(self.edges[:, 1], self.weights, self.vertices)
-        self.degrees: Floats = self.cuts + 2 * self.loops
-        self.volume = float(self.degrees.sum())
-        self.labels: tuple[str, ...] | None = _checked_labels(labels, self.vertices)
-        for array in (self.edges, self.weights, self.loops, self.cuts, self.degrees):
+        loops = sums(ends[is_loop, 0], weight[is_loop], count)
+        if is_loop.any():
+            ends, weight = ends[~is_loop], weight[~is_loop]
+        cuts = sums(ends[:, 0], weight, count) + sums(ends[:, 1], weight, count)
+        degrees = cuts + 2 * loops
+        for array in (ends, weight, loops, cuts, degrees):
             array.setflags(write=False)
+        vars(self).update(vertices=count, edges=ends, weights=weight, loops=loops, cuts=cuts, degrees=degrees)
+        vars(self).update(volume=float(degrees.sum()), labels=checked_labels(labels, count))
+
+    def __setattr__(self, name: str, _: object) -> None:
+        raise AttributeError(f"a graph does not change: its {name} cannot be set")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Graph, (self.vertices, *self._all_edges(), self.labels)
 
     @classmethod
     def from_taxonomy(cls, taxonomy: Taxonomy, *, with_root: bool = False) -> "Graph":
@@ -57,21 +78,29 @@ class Graph:
     @classmethod
     def from_matrix(cls, matrix: Any) -> "Graph":
         """From a square matrix of weights, dense or of `scipy.sparse`; one that is not symmetric is made so."""
+        if not hasattr(matrix, "tocoo"):
+            matrix = np.asarray(matrix)
         if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"the matrix of a graph is square, not of shape {matrix.shape}")
         if hasattr(matrix, "tocoo"):
             sparse = matrix.tocoo()
-            rows, columns, values = sparse.row, sparse.col, sparse.data
+            rows, columns, given = sparse.row, sparse.col, sparse.data
         else:
             rows, columns = np.nonzero(matrix)
-            values = np.asarray(matrix)[rows, columns]
-        loop = rows == columns  # an edge stands twice in the matrix, a self-loop once
-        return cls(matrix.shape[0], np.stack([rows, columns], axis=1), np.where(loop, values, np.asarray(values) / 2))
+            given = matrix[rows, columns]
+        ends = np.stack([rows, columns], axis=1)
+        weights = _checked_weights(given, ends)
+        return cls(matrix.shape[0], ends, np.where(rows == columns, weights, weights / 2))  # a loop stands there once
 
     def renumbered(self, numbers: Ids) -> "Graph":
         """The same graph with `numbers[i]` for vertex i, without labels."""
-        edges = np.concatenate([self.edges, np.repeat(np.arange(self.vertices), 2).reshape(-1, 2)])
-        return Graph(self.vertices, numbers[edges], np.concatenate([self.weights, self.loops]))
+        edges, weights = self._all_edges()
+        return Graph(self.vertices, numbers[edges], weights)
+
+    def _all_edges(self) -> tuple[Ids, Floats]:
+        """The loops too."""
+        loops = np.repeat(np.flatnonzero(self.loops), 2).reshape(-1, 2)
+        return np.concatenate([self.edges, loops]), np.concatenate([self.weights, self.loops[loops[:, 0]]])
 
     def __repr__(self) -> str:
         return f"Graph({self.vertices:,} vertices, {len(self.edges):,} edges)"
@@ -91,8 +120,26 @@ def sums(places: Ids, values: Floats, size: int) -> Floats:
     return np.bincount(places, values, size).astype(np.float64, copy=False)
 
 
+def checked_labels(labels: Any, vertices: int) -> tuple[str, ...] | None:
+    """The names of the vertices, in their order."""
+    if labels is None:
+        return None
+    if isinstance(labels, str | bytes | set | frozenset) or not isinstance(labels, Iterable):
+        raise ValueError(f"labels are a list of names, in the order of the vertices, not a {type(labels).__name__}")
+    names = tuple(labels)
+    if len(names) != vertices:
+        raise ValueError(f"{vertices} vertices need as many labels, not {len(names)}")
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"labels are names, which {name!r} is not")
+    return names
+
+
 def _checked_edges(edges: ArrayLike, vertices: int) -> Ids:
-    ends = np.asarray(edges)
+    try:
+        ends = np.asarray(edges)
+    except ValueError as error:
+        raise ValueError(f"edges are pairs of vertices ({error})") from error
     if not ends.size:
         return np.empty((0, 2), dtype=np.int64)
     if ends.ndim != 2 or ends.shape[1] != 2:
@@ -112,8 +159,11 @@ def _checked_weights(weights: ArrayLike | None, ends: Ids) -> Floats:
     if weights is None:
         return np.ones(len(ends))
     try:
-        weight = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        given = np.asarray(weights)
+        if given.dtype.kind not in "biufO":
+            raise TypeError(f"these are {given.dtype}")
+        weight = given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"weights must be numbers ({error})") from error
     if weight.shape != (len(ends),):
         raise ValueError(f"{len(ends)} edges need as many weights, not an array of shape {weight.shape}")
@@ -141,8 +191,7 @@ def _canonical(ends: Ids, weights: Floats, vertices: int) -> tuple[Ids, Floats]:
     """One edge for each pair, the smaller end first, sorted; those of weight 0 dropped."""
     if (weights == 0).any():
         ends, weights = ends[weights > 0], weights[weights > 0]
-    low, high = np.minimum(ends[:, 0], ends[:, 1]), np.maximum(ends[:, 0], ends[:, 1])
-    keys = low * vertices + high
+    keys = np.minimum(ends[:, 0], ends[:, 1]) * vertices + np.maximum(ends[:, 0], ends[:, 1])
     if not (keys[1:] > keys[:-1]).all():
         if (weights == weights[0]).all():
             keys = np.sort(keys)
@@ -152,12 +201,3 @@ def _canonical(ends: Ids, weights: Floats, vertices: int) -> tuple[Ids, Floats]:
         starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
         keys, weights = keys[starts], np.add.reduceat(weights, starts)
     return np.stack([keys // vertices, keys % vertices], axis=1), np.array(weights)
-
-
-def _checked_labels(labels: Any, vertices: int) -> tuple[str, ...] | None:
-    if labels is None:
-        return None
-    names = tuple(labels)
-    if len(names) != vertices:
-        raise ValueError(f"{vertices} vertices need as many labels, not {len(names)}")
-    return names

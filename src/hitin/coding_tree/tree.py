@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hitin.coding_tree.graph import Ids
+from hitin.coding_tree.graph import Ids, checked_labels
 
 if TYPE_CHECKING:
     from hitin.taxonomy import Taxonomy
@@ -25,6 +25,15 @@ class CodingTree:
     `index_add` wants. `entropy` is the structural entropy of the graph under this tree in bits, `flat_entropy`
     that under a single layer (H^1), `method` how it was made, `labels` the names of the vertices.
     """
+
+    child_to_parent: tuple[Ids, ...]
+    height: int
+    vertices: int
+    layer_sizes: tuple[int, ...]
+    entropy: float
+    flat_entropy: float
+    method: str
+    labels: tuple[str, ...] | None
 
     def __init__(
         self,
@@ -73,18 +82,23 @@ class CodingTree:
     def _set(
         self, layers: list[Ids], entropy: float, flat_entropy: float, method: str, labels: Iterable[str] | None
     ) -> None:
-        self.child_to_parent: tuple[Ids, ...] = tuple(layers)
-        self.height = len(layers)
-        self.vertices = len(layers[0])
-        self.layer_sizes: tuple[int, ...] = (*(len(layer) for layer in layers), 1)
-        self.entropy = float(entropy)
-        self.flat_entropy = float(flat_entropy)
-        self.method = method
-        self.labels = None if labels is None else tuple(labels)
-        if self.labels is not None and len(self.labels) != self.vertices:
-            raise ValueError(f"{self.vertices} vertices need as many labels, not {len(self.labels)}")
+        if not isinstance(method, str):
+            raise TypeError(f"the method of a tree is a name, not {method!r}")
         for layer in layers:
             layer.setflags(write=False)
+        vars(self).update(
+            child_to_parent=tuple(layers),
+            height=len(layers),
+            vertices=len(layers[0]),
+            layer_sizes=(*(len(layer) for layer in layers), 1),
+            entropy=float(entropy),
+            flat_entropy=float(flat_entropy),
+            method=method,
+            labels=checked_labels(labels, len(layers[0])),
+        )
+
+    def __setattr__(self, name: str, _: object) -> None:
+        raise AttributeError(f"a coding tree does not change: its {name} cannot be set")
 
     def __len__(self) -> int:
         """The number of nodes, the vertices and the root among them."""
@@ -131,7 +145,7 @@ class CodingTree:
 
     def groups(self, layer: int = 1) -> list[tuple[int, ...]]:
         """The vertices below each node of a layer."""
-        if not 0 <= layer <= self.height:
+        if layer not in range(self.height + 1):
             raise ValueError(f"layers are numbered 0 to {self.height}, there is no {layer}")
         partition = next(part for number, part in enumerate(self.partitions()) if number == layer)
         order = np.argsort(partition, kind="stable")
@@ -154,17 +168,21 @@ class CodingTree:
     def from_json(cls, data: Mapping[str, Any]) -> "CodingTree":
         """What `to_json` made; a `ValueError` says what is wrong with anything else."""
         try:
-            return cls(
+            tree = cls(
                 data["child_to_parent"],
                 entropy=data["entropy"],
                 flat_entropy=data["flat_entropy"],
                 method=data.get("method", ""),
                 labels=data.get("labels"),
             )
+            said = data.get("height", tree.height), data.get("layer_sizes", list(tree.layer_sizes))
         except KeyError as error:
             raise ValueError(f"this is not a coding tree: it has no {error}") from error
-        except (TypeError, AttributeError) as error:
+        except (TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"this is not a coding tree ({error})") from error
+        if said != (tree.height, list(tree.layer_sizes)):
+            raise ValueError("this is not a coding tree: its height or layer sizes are not those of its layers")
+        return tree
 
     def to_dot(self) -> str:
         """A drawing for Graphviz."""
@@ -193,7 +211,8 @@ class CodingTree:
 
 def _checked_layer(layer: ArrayLike, number: int) -> Ids:
     array = np.asarray(layer)
-    if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or (array < 0).any():
+    places = array.ndim == 1 and array.size and array.dtype.kind in "iu"
+    if not places or (array < 0).any() or (array >= array.size).any():  # no layer is wider than the one below
         raise ValueError(f"layer {number} must be a list of the places of parents in the layer above")
     return array.astype(np.int64)
 

@@ -69,6 +69,12 @@ def _newick_quoted(name: str) -> str:
     return name if _NEWICK_WORD.fullmatch(name) else "'" + on_one_line(name).replace("'", "''") + "'"
 
 
+def shown_layers(tree: CodingTree) -> list[str]:
+    """The sizes of the layers for people, of a tall tree only some."""
+    sizes = [f"{size:,}" for size in tree.layer_sizes]
+    return sizes if len(sizes) <= 13 else [*sizes[:6], "…", *sizes[-6:]]
+
+
 def names_of(tree: CodingTree) -> tuple[str, ...]:
     """The labels of the vertices, or else their numbers."""
     return tuple(map(str, range(tree.vertices))) if tree.labels is None else tree.labels
