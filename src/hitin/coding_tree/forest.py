@@ -49,8 +49,8 @@ def orient(starts: list[int], neighbours: list[int], upper: list[int], seen: lis
     return components
 
 
-# What a cluster of `merge_forest` is: a record of eight numbers side by side in one sequence, named by its place.
-# That is one line of the processor's cache, which is what a million vertices are waited for.
+# What a cluster of `merge_forest` is: a record of eight numbers side by side in one sequence, named by its place, and
+# small numbers where they do: half a line of the processor's cache, which is what takes the time at a million vertices.
 VOLUME, NAME, RANK, TOP, LEFT, RIGHT, NODE, EDGES, RECORD = range(9)
 
 
@@ -60,13 +60,13 @@ def merged_forest(upper: Ids, graph: Graph, runner: Runner) -> Draft:
     vertices = np.arange(count)
     children = np.flatnonzero(upper != NONE)
     degrees = np.bincount(children, minlength=count) + np.bincount(upper[children], minlength=count)
-    clusters = np.full((count, RECORD), NONE)
-    clusters[:, VOLUME] = degrees
+    small = np.int32 if count < 2**31 // RECORD else np.int64
+    clusters = np.full((count, RECORD), NONE, dtype=small)
+    clusters[:, VOLUME] = clusters[:, RANK] = degrees
     clusters[:, NAME] = clusters[:, NODE] = vertices
-    clusters[:, RANK] = degrees * count + vertices
     clusters[:, EDGES] = 0
-    lightest_last = np.sort(clusters[children, RANK])[::-1] % count
-    above = runner.ints(count + len(children), NONE)
+    lightest_last = np.sort(degrees[children] * count + children)[::-1] % count
+    above = runner.sequence(np.full(count + len(children), NONE, dtype=small))
     volume, inside = runner.ints(len(children)), runner.ints(len(children))
     made = runner.run(
         merge_forest,
@@ -74,14 +74,14 @@ def merged_forest(upper: Ids, graph: Graph, runner: Runner) -> Draft:
         runner.sequence(clusters.ravel()),
         runner.sequence(lightest_last * RECORD),
         runner.sequence(upper[lightest_last] * RECORD),
-        runner.ints(2 * count, NONE),
+        runner.sequence(np.full(2 * count, NONE, dtype=small)),
         above,
         volume,
         inside,
     )
     unit = float(graph.weights[0])
     volumes, edges = np.asarray(volume)[:made] * unit, np.asarray(inside)[:made] * unit
-    return Draft(count, np.asarray(above)[: count + made], volumes, edges)
+    return Draft(count, np.asarray(above, dtype=np.int64)[: count + made], volumes, edges)
 
 
 @kernel
@@ -99,9 +99,10 @@ def merge_forest(
 
     A cluster is called by the vertex nearest to the root. NAME is its smallest vertex, NODE what it is in the
     tree, EDGES how many lie inside. It owns the edges to the clusters below it: TOP is the top of a heap of them
-    by RANK, volume * count + name as it was when they were put there. It waits in the bucket of its smallest sum
-    with the names of the pair. Volumes only grow, so that old ranks and buckets are lower bounds, brought up to
-    date when their turn comes: a wide cluster costs no more than a narrow one.
+    by RANK, their volume when they were put there, and NAME. It waits in the bucket of its smallest sum with the
+    names of the pair. Volumes only grow, so that old ranks and buckets are lower bounds, brought up to date when
+    their turn comes: a wide cluster costs no more than a narrow one. (A name changes only with the volume: where
+    the rank is that of now, so is the name, and where it is not, the cluster will be put there again.)
     """
     total = 2 * len(volume)
     for place in range(len(children)):  # from heavy to light, so that each heap begins as a sorted chain
@@ -132,13 +133,11 @@ def merge_forest(
             if lower == NONE:  # joined with the one above since
                 heappop(queue)
                 continue
-            rank = clusters[lower + VOLUME] * count + clusters[lower + NAME]
-            while rank != clusters[lower + RANK]:
+            while clusters[lower + RANK] != clusters[lower + VOLUME]:
                 rest = meld(clusters[lower + LEFT], clusters[lower + RIGHT], clusters)
                 clusters[lower + LEFT] = clusters[lower + RIGHT] = NONE
-                clusters[lower + RANK] = rank
+                clusters[lower + RANK] = clusters[lower + VOLUME]
                 lower = meld(rest, lower, clusters)
-                rank = clusters[lower + VOLUME] * count + clusters[lower + NAME]
             clusters[upper + TOP] = lower
             now = clusters[upper + VOLUME] + clusters[lower + VOLUME]
             fresh = paired(clusters[upper + NAME], clusters[lower + NAME], count)
@@ -164,8 +163,8 @@ def merge_forest(
             clusters[upper + TOP] = rest
             clusters[lower + TOP] = NONE
             if rest != NONE:
-                now = both + clusters[rest + RANK] // count
-                fresh = paired(clusters[upper + NAME], clusters[rest + RANK] % count, count)
+                now = both + clusters[rest + RANK]
+                fresh = paired(clusters[upper + NAME], clusters[rest + NAME], count)
                 waiting.append((fresh, upper, bucket[now]))
                 bucket[now] = len(waiting) - 1
     return made
@@ -173,12 +172,12 @@ def merge_forest(
 
 @kernel
 def meld(first: int, second: int, clusters: list[int]) -> int:
-    """Two skew heaps of clusters become one, with the smallest RANK on top."""
+    """Two skew heaps of clusters become one, with the smallest RANK and NAME on top."""
     if first == NONE:
         return second
     if second == NONE:
         return first
-    if clusters[second + RANK] < clusters[first + RANK]:
+    if lighter(second, first, clusters):
         first, second = second, first
     top = first
     while True:  # down the right side, whose nodes change sides: what keeps it short
@@ -187,7 +186,14 @@ def meld(first: int, second: int, clusters: list[int]) -> int:
         if rest == NONE:
             clusters[first + LEFT] = second
             return top
-        if clusters[second + RANK] < clusters[rest + RANK]:
+        if lighter(second, rest, clusters):
             rest, second = second, rest
         clusters[first + LEFT] = rest
         first = rest
+
+
+@kernel
+def lighter(first: int, second: int, clusters: list[int]) -> bool:
+    if clusters[first + RANK] != clusters[second + RANK]:
+        return clusters[first + RANK] < clusters[second + RANK]
+    return clusters[first + NAME] < clusters[second + NAME]
