@@ -205,7 +205,7 @@ def test_the_head_of_the_page_has_the_numbers() -> None:
     }
     bare = facts(to_html(CodingTree([[0, 0], *[[0]] * 30], entropy=0, flat_entropy=0)))
     assert bare["Method"] == "not named"
-    assert bare["Nodes in each layer, vertices to root"] == "2 › 1 › 1 › 1 › 1 › 1 › … › 1 › 1 › 1 › 1 › 1"
+    assert bare["Nodes in each layer, vertices to root"] == "2 › 1 › 1 › 1 › 1 › 1 › … › 1 › 1 › 1 › 1 › 1 › 1"
 
 
 def test_a_tree_without_labels_is_numbered_like_a_taxonomy_of_its_size() -> None:
