@@ -3,6 +3,9 @@
 Some best modules are connected, so the question is which edges to cut. A walk from the leaves up carries, for each
 vertex, the modules that it could be in and that are still open towards its parent: what is worth keeping is only
 the states that no other beats in edges inside (E), volume (v) and gain of the modules already closed.
+
+Without weights there are few of them. With weights the question holds that of subset sums (which leaves of a star make
+up the best volume?), so there are forests for which no exact way can be fast, and it must be possible to give up.
 """
 
 from bisect import bisect_left
