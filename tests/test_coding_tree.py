@@ -127,6 +127,25 @@ def test_a_higher_tree_has_no_more_entropy(graph: Graph, height: int) -> None:
     assert coding_tree(graph, height + 1).entropy <= coding_tree(graph, height).entropy + 1e-9
 
 
+def test_a_higher_tree_of_a_larger_graph_has_no_more_entropy_beyond_the_height_of_moves() -> None:
+    network = nx.gnm_random_graph(600, 1_200, seed=0)
+    graph = Graph(600, list(network.edges))
+    entropies = [coding_tree(graph, height, compiled=True).entropy for height in (8, 9, 12)]
+    assert entropies == sorted(entropies, reverse=True)
+
+
+@given(graphs(25, weights=st.just(1.0)), st.integers(1, 6))
+@settings(deadline=None, max_examples=40)
+def test_optimal_is_never_worse_than_paper(graph: Graph, height: int) -> None:
+    assert coding_tree(graph, height).entropy <= coding_tree(graph, height, "paper").entropy + 1e-9
+
+
+def test_optimal_is_not_worse_than_paper_where_the_fusion_rule_alone_would_be() -> None:
+    edges = "0-12 0-15 1-22 2-14 2-16 3-8 3-12 4-16 5-9 5-11 5-13 6-20 6-21 7-11 8-15 9-12 10-11 15-21"
+    graph = Graph(23, [tuple(map(int, edge.split("-"))) for edge in edges.split()])
+    assert coding_tree(graph).entropy <= coding_tree(graph, method="paper").entropy + 1e-9
+
+
 @given(graphs(7))
 def test_height_1_is_the_star(graph: Graph) -> None:
     for method in METHODS:
@@ -294,6 +313,8 @@ def test_other_bad_input_is_refused() -> None:
         coding_tree(Graph(2), 2, "best")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'taxonomy' needs a Taxonomy"):
         coding_tree(Graph(2), 2, "taxonomy")
+    with pytest.raises(ValueError, match="with_root is for a Taxonomy"):
+        coding_tree(Graph(2), with_root=True)
     for seed in (-1, 1.5, "x", None, True, 2**32):
         with pytest.raises(ValueError, match="the seed is a whole number from 0 to 4294967295"):
             coding_tree(Graph(2), 2, "random", seed=seed)  # type: ignore[arg-type]

@@ -79,7 +79,10 @@ def test_the_svg_is_xml_with_every_name_in_it(tree: CodingTree) -> None:
 
 def test_the_svg_says_height_and_entropies_and_draws_chains_as_one() -> None:
     picture = to_svg(topics())
-    assert svg_texts(picture)[:2] == ["Coding tree of 8 labels", "height 4, H^4 = 2.2500 bits, H^1 = 3.0000 bits"]
+    assert svg_texts(picture)[:2] == [
+        "Coding tree of 8 labels",
+        "by hand, height 4, H^4 = 2.2500 bits, H^1 = 3.0000 bits",
+    ]
     root = ElementTree.fromstring(picture)
     across = {circle.get("cx") for circle in root.iter("{http://www.w3.org/2000/svg}circle")}
     assert len(across) == 1  # all labels in one column, though they hang from groups of different layers

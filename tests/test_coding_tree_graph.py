@@ -67,7 +67,7 @@ def test_a_directed_matrix_is_made_symmetric() -> None:
         ((2, [(0, 1)], ["1"]), "weights must be numbers"),
         ((2, [(0, 1)], [1j]), "weights must be numbers"),
         ((2, [(0, 1)], [10**400]), "weights must be numbers"),
-        ((10**30,), "a graph can have 2,147,483,648 vertices, not 1,000"),
+        ((10**30,), "a graph can have 2,147,483,648 vertices at most, not 1,000"),
         ((2, [(0, 1), (1,)]), "edges are pairs of vertices"),
         ((2, (), None, "AB"), "labels are a list of names, in the order of the vertices, not a str"),
         ((2, (), None, {"A", "B"}), "not a set"),
@@ -100,6 +100,13 @@ def test_the_scale_of_the_weights_makes_no_difference(scale: float) -> None:
     scaled = coding_tree(Graph(6, edges, weights * scale))
     assert scaled == plain
     assert scaled.entropy == pytest.approx(plain.entropy, rel=1e-3 if scale < 1e-300 else 1e-12)
+
+
+def test_what_was_scaled_is_not_scaled_again() -> None:
+    graph = Graph(3, [(0, 1), (0, 1), (1, 2)], [1.5 * 2.0**299] * 2 + [2.0**-299])
+    again = pickle.loads(pickle.dumps(graph))
+    assert again.edges.tolist() == graph.edges.tolist()
+    assert again.weights.tolist() == graph.weights.tolist()
 
 
 def test_an_edge_that_vanishes_beside_another_is_none() -> None:
@@ -203,7 +210,7 @@ def test_layers_that_are_no_tree_are_refused(layers: Any, message: str) -> None:
     ],
 )
 def test_json_that_is_no_tree_is_refused(data: Any) -> None:
-    with pytest.raises(ValueError, match=r"this is not a coding tree|layer 0|could not convert|labels are names"):
+    with pytest.raises(ValueError, match="this is not a coding tree"):
         CodingTree.from_json(data)
 
 

@@ -22,6 +22,7 @@ def test_every_public_name_can_be_imported() -> None:
     assert sorted(hitin.__all__) == dir(hitin)
     for name in hitin.__all__:
         assert getattr(hitin, name) is not None
+    assert hitin.coding_tree.coding_tree is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         hitin.nothing  # noqa: B018
 

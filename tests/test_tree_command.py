@@ -52,6 +52,7 @@ def test_it_writes_every_format_and_makes_the_folder(taxonomy: Path, tmp_path: P
     tree = coding_tree(Taxonomy.read(taxonomy))
     page, picture, data, dot, newick, packed = names
     assert "Injury" in page.read_text()
+    assert "<title>Coding tree of taxonomy.tsv</title>" in page.read_text()
     assert "<!doctype html>" in page.read_text().lower()
     assert ET.fromstring(picture.read_text()).tag.endswith("svg")
     assert CodingTree.from_json(json.loads(data.read_text())) == tree

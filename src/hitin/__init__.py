@@ -46,6 +46,8 @@ __all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> object:
+    if name == "coding_tree":
+        return import_module("hitin.coding_tree")
     if name not in _HOMES:
         raise AttributeError(f"module 'hitin' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -73,7 +73,7 @@ def build_tree(
     tree = coding_tree(taxonomy, height, method, with_root=with_root, seed=seed)
     seconds = time.perf_counter() - start
     for name, writer in writers.items():
-        write_text(name, [writer(tree, taxonomy)])
+        write_text(name, [writer(tree, taxonomy, file)])
     return BuiltTree(file, tree, seconds, tuple(writers), tuple(told))
 
 
@@ -93,14 +93,14 @@ def show_tree(built: BuiltTree) -> str:
     return "\n".join([title, *(f"  {name:<9}{value}" for name, value in (rows if tree.height > 1 else rows[1:]))])
 
 
-Writer = Callable[[CodingTree, Taxonomy], str]
+Writer = Callable[[CodingTree, Taxonomy, str], str]
 
 WRITERS: dict[str, Writer] = {
-    ".html": lambda tree, taxonomy: tree.to_html(taxonomy),
-    ".svg": lambda tree, _: tree.to_svg(),
-    ".json": lambda tree, _: json.dumps(tree.to_json(), ensure_ascii=False) + "\n",
-    ".dot": lambda tree, _: tree.to_dot(),
-    ".nwk": lambda tree, _: tree.to_newick(),
+    ".html": lambda tree, taxonomy, file: tree.to_html(taxonomy, title=f"Coding tree of {Path(file).name}"),
+    ".svg": lambda tree, *_: tree.to_svg(),
+    ".json": lambda tree, *_: json.dumps(tree.to_json(), ensure_ascii=False) + "\n",
+    ".dot": lambda tree, *_: tree.to_dot(),
+    ".nwk": lambda tree, *_: tree.to_newick(),
 }
 
 

@@ -19,7 +19,7 @@ from hitin.taxonomy import Taxonomy
 
 Method = Literal["optimal", "paper", "random", "taxonomy"]
 
-EXACT = 6_000  # vertices up to which the exact optimum of a forest is tried
+EXACT = 6_000  # vertices up to which the exact optimum of a forest is tried: beyond, it is seldom found in time
 FEW = 2_000  # vertices up to which a forest is worth local moves
 FEWER = 200  # vertices up to which a graph is merged again with other numbers, by both rules ...
 AGAIN = 3  # ... so often
@@ -39,7 +39,7 @@ def coding_tree(
     """The coding tree of a graph, or of a taxonomy without its artificial root (`with_root` keeps it).
 
     - `optimal`: joins neighbours, keeps the best choice of nodes for the height and improves it by local moves;
-      for a forest of some hundred vertices and a height of 2 it is the best there is.
+      for a forest without weights, of some hundred vertices, and a height of 2 it is the best there is.
     - `paper`: Algorithm 1 to the letter.
     - `random`: nodes paired at random (Section 5.3), with a seed.
     - `taxonomy`: the label tree itself, brought to the height.
@@ -55,6 +55,8 @@ def coding_tree(
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
         raise ValueError(f"the seed is a whole number from 0 to {2**32 - 1}, not {seed!r}")
     taxonomy = graph if isinstance(graph, Taxonomy) else None
+    if taxonomy is None and with_root:
+        raise ValueError("with_root is for a Taxonomy: a graph has no artificial root")
     if taxonomy is None and method == "taxonomy":
         raise ValueError("the method 'taxonomy' needs a Taxonomy: a graph does not say which label is above which")
     if isinstance(graph, Taxonomy):
@@ -92,7 +94,10 @@ def _optimal_partitions(graph: Graph, height: int, runner: Runner) -> list[Ids]:
     if upper is not None and graph.vertices > FEW:
         return found
     starts = [found]
-    if height > 2 and graph.vertices <= EAGER:
+    small = graph.vertices <= EAGER
+    if upper is None and small:  # so that it is never worse than `paper`, which has no better choice of these nodes
+        starts.append(_squeezed(graph, None, height, "insert", runner))
+    if height > TALL or (height > 2 and small):
         starts.append(_padded(_optimal_partitions(graph, min(height - 1, TALL), runner), height))
     if height > TALL:
         return _best(graph, starts)
@@ -120,7 +125,7 @@ def _squeezed_anew(graph: Graph, height: int, rule: Rule, seed: int, runner: Run
 
 
 def _best(graph: Graph, found: list[list[Ids]]) -> list[Ids]:
-    """The first of those with the least entropy."""
+    """The first of those with the least entropy, but for the last digits, in which there is only rounding."""
     unit = flat_entropy(graph)
     return min(found, key=lambda partitions: round(_entropy(graph, partitions) / unit, 12))
 

@@ -75,7 +75,8 @@ def _svg_lines(tree: CodingTree) -> Iterator[str]:
     names = [on_one_line(name) for name in names_of(tree)]
     places = _places(drawn)
     heading = f"Coding tree of {_counted(tree.vertices, 'label' if tree.labels else 'vertex')}"
-    numbers = f"height {tree.height}, H^{tree.height} = {_bits(tree.entropy)}, H^1 = {_bits(tree.flat_entropy)}"
+    method = f"{html.escape(on_one_line(tree.method))}, " if tree.method else ""
+    numbers = f"{method}height {tree.height}, H^{tree.height} = {_bits(tree.entropy)}, H^1 = {_bits(tree.flat_entropy)}"
     longest = max(min(sum(map(_width, name)), LONGEST_NAME) for name in names)
     width = math.ceil(
         max(max(place.across for place in places) + 18 + longest * LETTER + LEFT, LEFT * 2 + LETTER * len(numbers))

@@ -18,7 +18,7 @@ from hitin.coding_tree.graph import Graph, Ids
 
 MOST_WORK = 200_000  # pairs of states looked at before giving up
 
-Choice = tuple["Choice | None", list[int], int, "State"]  # the choices before; so many of these children joined so
+Choice = tuple["Choice | None", list[int], int, "State"]  # those before, children, how many joined, in which state
 State = tuple[float, float, float, Choice | None]  # E, v, gain, and how it came about
 
 
@@ -35,7 +35,7 @@ def best_modules(graph: Graph, upper: Ids) -> Ids | None:
     order = _from_the_top(above)
     component = _component_volumes(order, above, degrees)
     states: list[list[State]] = [[(0.0, degree, 0.0, None)] for degree in degrees]
-    closed: list[State] = [state[0] for state in states]
+    closed = [state[0] for state in states]
     inner = set(above)
     leaves = _leaves(above, inner, weights, degrees)
     work = 0

@@ -49,8 +49,8 @@ def orient(starts: list[int], neighbours: list[int], upper: list[int], seen: lis
     return components
 
 
-# What a cluster of `merge_forest` is: a record of eight numbers side by side in one sequence, named by its place, and
-# small numbers where they do: half a line of the processor's cache, which is what takes the time at a million vertices.
+# What a cluster of `merge_forest` is: a record of eight numbers side by side in one sequence, named by its place. They
+# have 32 bits where they fit, which is half a line of the processor's cache: what takes the time at a million vertices.
 VOLUME, NAME, RANK, TOP, LEFT, RIGHT, NODE, EDGES, RECORD = range(9)
 
 
@@ -101,8 +101,9 @@ def merge_forest(
     tree, EDGES how many lie inside. It owns the edges to the clusters below it: TOP is the top of a heap of them
     by RANK, their volume when they were put there, and NAME. It waits in the bucket of its smallest sum with the
     names of the pair. Volumes only grow, so that old ranks and buckets are lower bounds, brought up to date when
-    their turn comes: a wide cluster costs no more than a narrow one. (A name changes only with the volume: where
-    the rank is that of now, so is the name, and where it is not, the cluster will be put there again.)
+    their turn comes: a wide cluster costs no more than a narrow one. A name changes only with the volume, and only
+    falls: a cluster whose name fell is put into its heap anew before it is used, and what lies below it there is
+    still heavier.
     """
     total = 2 * len(volume)
     for place in range(len(children)):  # from heavy to light, so that each heap begins as a sorted chain
@@ -172,7 +173,7 @@ def merge_forest(
 
 @kernel
 def meld(first: int, second: int, clusters: list[int]) -> int:
-    """Two skew heaps of clusters become one, with the smallest RANK and NAME on top."""
+    """Two skew heaps of clusters become one, with the smallest RANK and NAME on top (`meld_heaps`, on records)."""
     if first == NONE:
         return second
     if second == NONE:

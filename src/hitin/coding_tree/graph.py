@@ -13,7 +13,7 @@ Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MOST_VERTICES = 2**31  # so that a pair of vertices is a number of 64 bits
-LARGEST = 2.0**300  # weights outside are scaled, which changes no entropy; what then vanishes beside the others is none
+LARGEST = 2.0**300  # weights outside are scaled, which changes no entropy; what vanishes beside the others is none
 SMALLEST = 2.0**-300
 
 
@@ -25,7 +25,7 @@ class Graph:
 
     `edges` is an (m, 2) array with the smaller end first, sorted, without the loops; `weights` and `loops` are what
     they carry, `cuts` what the edges of a vertex carry together, `degrees` that and its loops twice. It does not
-    change.
+    change. Weights beyond 2**300 or below 2**-300 are scaled, all by the same factor.
     """
 
     vertices: int
@@ -45,7 +45,7 @@ class Graph:
         if vertices < 1:
             raise ValueError("the graph is empty: a coding tree needs at least one vertex")
         if vertices > MOST_VERTICES:
-            raise ValueError(f"a graph can have {MOST_VERTICES:,} vertices, not {vertices:,}")
+            raise ValueError(f"a graph can have {MOST_VERTICES:,} vertices at most, not {vertices:,}")
         count = int(vertices)
         given = _checked_edges(edges, count)
         ends, weight = _canonical(given, _scaled(_checked_weights(weights, given)), count)
@@ -180,7 +180,9 @@ def _checked_weights(weights: ArrayLike | None, ends: Ids) -> Floats:
 def _scaled(weights: Floats) -> Floats:
     """Weights that neither overflow nor underflow in products and ratios; ordinary ones are left alone."""
     positive = weights[weights > 0]
-    if not len(positive) or (positive.max() < LARGEST and positive.min() > SMALLEST):
+    with np.errstate(over="ignore"):
+        total = positive.sum()
+    if not len(positive) or (total < LARGEST and positive.min() >= SMALLEST):
         return weights
     scaled: Floats = np.ldexp(weights, -int(np.frexp(positive.max())[1]))
     scaled[scaled < SMALLEST] = 0

@@ -14,14 +14,14 @@ from hitin.coding_tree.draft import NONE
 from hitin.coding_tree.graph import Floats, Graph, Ids, adjacency, sums
 from hitin.coding_tree.running import Runner, kernel
 
-ROUNDS = 20
-SWEEPS = 20
-TALL = 8  # the height beyond which moves take long and gain little
+ROUNDS = 20  # over all layers, at most; few need more than five
+SWEEPS = 20  # over the nodes of a layer, at most
+TALL = 8  # the height beyond which moves take too long
 LEAST = 1e-12  # of the weight of all edges: a smaller gain is taken for rounding
 
 
 def improved(graph: Graph, partitions: list[Ids], runner: Runner) -> list[Ids]:
-    """Partitions of the same height, with an entropy at most as high."""
+    """Partitions of the same height, with an entropy at most as high (but for rounding, which the caller checks)."""
     height = len(partitions) - 1
     for _ in range(ROUNDS):
         moved = 0

@@ -1,7 +1,8 @@
 """One loop, run two ways: as it stands on Python lists, or compiled by numba on arrays.
 
 A kernel is a function over numbers and sequences of numbers only. It is written once, so that both ways give the
-same result; numba (the extra `fast`) is imported only when a graph is large or when it is asked for.
+same result; numba (the extra `fast`) is imported only when a graph is large or when it is asked for. An empty list is
+made by taking the one element out, so that numba knows what will be in it.
 """
 
 import hashlib

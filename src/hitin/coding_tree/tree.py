@@ -68,7 +68,10 @@ class CodingTree:
         method: str = "",
         labels: Iterable[str] | None = None,
     ) -> "CodingTree":
-        """From the node of every vertex on each layer, the vertices first, the root last, numbered in any way."""
+        """From the node of every vertex on each layer, the vertices first, the root last, numbered in any way.
+
+        Vertices that are together on a layer must be so on those above: this is not checked.
+        """
         tree = cls.__new__(cls)
         tree._set(_linked(partitions), math.nan, math.nan, method, labels)
         return tree
@@ -178,7 +181,7 @@ class CodingTree:
             said = data.get("height", tree.height), data.get("layer_sizes", list(tree.layer_sizes))
         except KeyError as error:
             raise ValueError(f"this is not a coding tree: it has no {error}") from error
-        except (TypeError, AttributeError, OverflowError) as error:
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ValueError(f"this is not a coding tree ({error})") from error
         if said != (tree.height, list(tree.layer_sizes)):
             raise ValueError("this is not a coding tree: its height or layer sizes are not those of its layers")

@@ -67,7 +67,7 @@ class Reading:
             line, parent, child = self.repeated[0]
             warnings.warn(
                 f"{place(self.file, line)}: the edge {printable(parent + PATH_SEPARATOR + child)} was given before "
-                f"({len(self.repeated)} such edges; each counts once)",
+                f"(such edges: {len(self.repeated)}; each counts once)",
                 InputWarning,
                 stacklevel=3,
             )
