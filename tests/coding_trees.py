@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -110,7 +110,7 @@ def literal_algorithm_1(graph: Graph, height: int) -> list[Ids]:
     return _shifted(tree, graph.vertices, height)
 
 
-def _names(tree: Tree):  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _names(tree: Tree) -> Callable[[tuple[int, int]], list[int]]:
     return lambda pair: sorted(min(tree[node]) for node in pair)
 
 

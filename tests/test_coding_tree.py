@@ -1,13 +1,10 @@
 """`coding_tree`: every method against brute force, the paper to the letter, and what must hold of every tree."""
 
-import itertools
 import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from pathlib import Path
+from random import Random
 
 import networkx as nx
 import numpy as np
@@ -17,78 +14,10 @@ from hypothesis import strategies as st
 
 from hitin import Taxonomy
 from hitin.coding_tree import CodingTree, Graph, Method, coding_tree, structural_entropy
-from hitin.coding_tree.exact import best_modules, unbeaten
-from hitin.coding_tree.forest import uppers
-from hitin.coding_tree.moves import improved
-from hitin.coding_tree.running import Runner
-from tests.coding_trees import all_coding_trees, entropy_of, least_entropy, literal_algorithm_1
-from tests.strategies import graphs, nested_partitions, taxonomies
+from tests.coding_trees import literal_algorithm_1
+from tests.strategies import graphs, taxonomies
 
 METHODS: tuple[Method, ...] = ("optimal", "paper", "random")
-
-
-def all_forests(count: int) -> Iterator[Graph]:
-    """Every forest of so many vertices once, whatever its vertices are called; they are called at random."""
-    draw = np.random.default_rng(count)
-    for sizes in _sizes(count, count):
-        for trees in itertools.product(*(list(_trees(size)) for size in sizes)):
-            forest = nx.disjoint_union_all(trees)
-            names = draw.permutation(count)
-            yield Graph(count, [(names[i], names[j]) for i, j in forest.edges])
-
-
-def _sizes(count: int, most: int) -> Iterator[list[int]]:
-    if count == 0:
-        yield []
-    for size in range(min(count, most), 0, -1):
-        for rest in _sizes(count - size, size):
-            yield [size, *rest]
-
-
-def _trees(size: int) -> list[nx.Graph]:
-    return [nx.empty_graph(1)] if size == 1 else list(nx.nonisomorphic_trees(size))
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
-def test_optimal_at_height_2_is_the_optimum_of_every_forest(count: int) -> None:
-    for graph in all_forests(count):
-        assert coding_tree(graph).entropy == pytest.approx(least_entropy(graph, 2), abs=1e-10)
-
-
-@given(graphs(7, forest=True))
-@settings(max_examples=50)
-def test_optimal_at_height_2_is_the_optimum_of_forests_with_weights_and_loops(graph: Graph) -> None:
-    assert coding_tree(graph).entropy == pytest.approx(least_entropy(graph, 2), abs=1e-9)
-
-
-@pytest.mark.parametrize(("height", "most"), [(2, 7), (3, 7)])
-def test_no_coding_tree_at_all_is_below_the_least_entropy(height: int, most: int) -> None:
-    """The programme over subsets, which the other tests use, against every coding tree there is."""
-    draw = np.random.default_rng(0)
-    for count in range(2, most + 1):
-        edges = [pair for pair in itertools.combinations(range(count), 2) if draw.random() < 0.5]
-        graph = Graph(count, edges, draw.random(len(edges)))
-        brute = min(entropy_of(graph, partitions) for partitions in all_coding_trees(count, height))
-        assert least_entropy(graph, height) == pytest.approx(brute, abs=1e-12)
-        assert coding_tree(graph, height).entropy >= brute - 1e-12
-
-
-def excess(graphs: list[Graph], height: int) -> float:
-    """By how much `optimal` lies above the optimum on average, in per cent."""
-    found = [(coding_tree(graph, height).entropy, least_entropy(graph, height)) for graph in graphs]
-    return float(np.mean([100 * (entropy / least - 1) for entropy, least in found]))
-
-
-@pytest.mark.parametrize("count", [6, 7])
-def test_optimal_at_height_3_is_within_half_a_per_cent_on_trees(count: int) -> None:
-    trees = [Graph(count, list(tree.edges)) for tree in nx.nonisomorphic_trees(count)]
-    assert excess(trees, 3) < 0.5
-
-
-@pytest.mark.parametrize(("count", "samples"), [(8, 40), (10, 60)])
-def test_optimal_at_height_2_is_within_one_per_cent_on_random_graphs(count: int, samples: int) -> None:
-    drawn = [nx.gnp_random_graph(count, 0.5, seed=seed) for seed in range(samples)]
-    assert excess([Graph(count, list(graph.edges)) for graph in drawn if graph.edges], 2) < 1
 
 
 @given(graphs(8, weights=st.integers(1, 4).map(float)), st.integers(1, 4))
@@ -171,7 +100,9 @@ def test_vertices_that_no_edge_touches_hang_from_the_root() -> None:
 
 
 @given(graphs(9), st.integers(2, 4), st.randoms(use_true_random=False), st.sampled_from(METHODS))
-def test_the_order_and_direction_of_edges_make_no_difference(graph: Graph, height: int, random, method: Method) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def test_the_order_and_direction_of_edges_make_no_difference(
+    graph: Graph, height: int, random: Random, method: Method
+) -> None:
     ends = [
         (tuple(edge) if random.random() < 0.5 else tuple(edge[::-1]), weight)
         for edge, weight in zip(graph.edges.tolist(), graph.weights.tolist(), strict=True)
@@ -203,53 +134,6 @@ def test_the_tree_does_not_depend_on_the_hash_seed() -> None:
     }
     assert len(found) == 1
     assert len(json.loads(found.pop())) == 6
-
-
-@given(graphs(30), st.integers(1, 5), st.sampled_from(METHODS))
-@settings(deadline=None)
-def test_compiled_gives_the_same_tree(graph: Graph, height: int, method: Method) -> None:
-    plain = coding_tree(graph, height, method, compiled=False)
-    fast = coding_tree(graph, height, method, compiled=True)
-    assert plain == fast
-    assert plain.entropy == fast.entropy
-
-
-@given(graphs(60, weights=st.just(1.0), forest=True), st.integers(1, 5), st.sampled_from(METHODS))
-@settings(deadline=None)
-def test_compiled_gives_the_same_tree_of_a_forest(graph: Graph, height: int, method: Method) -> None:
-    assert coding_tree(graph, height, method, compiled=False) == coding_tree(graph, height, method, compiled=True)
-
-
-@given(st.data(), st.booleans())
-@settings(deadline=None)
-def test_local_moves_never_raise_the_entropy(data: st.DataObject, compiled: bool) -> None:
-    graph = data.draw(graphs(12).filter(lambda graph: len(graph.edges) > 0))
-    partitions = data.draw(nested_partitions(graph.vertices, data.draw(st.integers(2, 4))))
-    better = improved(graph, partitions, Runner(compiled))
-    assert len(better) == len(partitions)
-    assert entropy_of(graph, better) <= entropy_of(graph, partitions) + 1e-12
-    for below, above in itertools.pairwise(better):  # each layer is coarser than the one below
-        assert all(len(set(above[below == node])) == 1 for node in set(below.tolist()))
-
-
-def test_local_moves_find_two_cliques_from_a_poor_start() -> None:
-    cliques = nx.barbell_graph(5, 0)
-    graph = Graph(10, list(cliques.edges))
-    start = [np.arange(10), np.array([0, 0, 0, 0, 1, 0, 1, 1, 1, 1]), np.zeros(10, dtype=np.int64)]
-    better = improved(graph, start, Runner(compiled=False))
-    assert CodingTree.from_partitions(better).groups() == [tuple(range(5)), tuple(range(5, 10))]
-
-
-@pytest.mark.parametrize("height", [2, 3])
-def test_local_moves_make_a_group_where_there_was_none(height: int) -> None:
-    """A clique that is nearly all of the graph is better split, though there is no other group for its vertices."""
-    clique = list(itertools.combinations(range(6), 2))
-    graph = Graph(8, [*clique, (6, 7)])
-    together = np.array([0] * 6 + [1] * 2)
-    start = [np.arange(8), *[together] * (height - 1), np.zeros(8, dtype=np.int64)]
-    better = improved(graph, start, Runner(compiled=False))
-    assert CodingTree.from_partitions(better).groups() == [(0, 1, 2), (3, 4, 5), (6, 7)]
-    assert entropy_of(graph, better) < entropy_of(graph, start)
 
 
 def test_random_pairs_the_nodes_of_each_layer() -> None:
@@ -323,76 +207,6 @@ def test_other_bad_input_is_refused() -> None:
             coding_tree(thing)  # type: ignore[arg-type]
 
 
-LEAST = {"wos": (5.7792, 3.2869), "nyt": (6.8176, 2.8814), "rcv1": (5.9012, 2.7943)}
-
-
-@pytest.mark.parametrize("name", LEAST)
-def test_the_label_trees_of_the_papers_have_their_least_entropy_at_height_2(name: str, shared: Path) -> None:
-    taxonomy = Taxonomy.read(shared / "hierarchies" / f"{name}.taxonomy")
-    graph = Graph.from_taxonomy(taxonomy)
-    upper = uppers(graph, Runner(compiled=False))
-    assert upper is not None
-    modules = best_modules(graph, upper)
-    assert modules is not None  # the exact programme came to its end: a proof
-    exact = entropy_of(graph, [np.arange(len(taxonomy)), modules, np.zeros(len(taxonomy), dtype=np.int64)])
-    tree = coding_tree(taxonomy)
-    assert tree.entropy == pytest.approx(exact, abs=1e-12)
-    assert (round(tree.flat_entropy, 4), round(tree.entropy, 4)) == LEAST[name]
-
-
-def test_the_label_trees_of_the_papers_have_the_entropies_of_the_other_methods(shared: Path) -> None:
-    wos, nyt = (Taxonomy.read(shared / "hierarchies" / f"{name}.taxonomy") for name in ("wos", "nyt"))
-    for method in ("optimal", "paper", "taxonomy"):
-        assert round(coding_tree(wos, 2, method).entropy, 4) == 3.2869
-    assert coding_tree(wos, 2, "random").entropy > 5
-    assert coding_tree(nyt, 2, "paper").entropy == pytest.approx(3.60, abs=0.01)
-    assert round(coding_tree(wos, 3).entropy, 4) == 3.0782
-    assert round(coding_tree(wos, 4).entropy, 4) == 3.0034
-    assert coding_tree(nyt, 3).entropy <= 2.3224
-    assert coding_tree(nyt, 4).entropy <= 2.1447
-
-
-@given(st.lists(st.tuples(*[st.integers(0, 4).map(float)] * 3), min_size=1, max_size=30))
-def test_states_that_another_beats_in_everything_are_dropped(numbers: list[tuple[float, float, float]]) -> None:
-    found = [state[:3] for state in unbeaten([(*state, None) for state in numbers])]
-    beaten = {
-        (e, v, g)
-        for e, v, g in numbers
-        if any((a >= e and b <= v and c >= g) and (a, b, c) != (e, v, g) for a, b, c in numbers)
-    }
-    assert sorted(found) == sorted(set(numbers) - beaten)
-
-
-@pytest.mark.parametrize("shape", ["star", "caterpillar"])
-def test_a_forest_with_all_weights_different_takes_no_endless_time(shape: str) -> None:
-    count = 400
-    parents = [0] * (count - 1) if shape == "star" else [max(0, i - i % 2) for i in range(count - 1)]
-    weights = np.random.default_rng(0).random(count - 1) + 0.5
-    graph = Graph(count, list(zip(parents, range(1, count), strict=True)), weights)
-    start = time.process_time()
-    assert coding_tree(graph).entropy < coding_tree(graph, 1).entropy
-    assert time.process_time() - start < 3
-
-
-WILD = st.integers(-20, 20).map(lambda power: 10.0**power)
-
-
-@given(graphs(11, weights=WILD), st.integers(2, 4), st.sampled_from(METHODS))
-@settings(deadline=None)
-def test_weights_of_any_size_beside_each_other_are_fine_compiled_or_not(
-    graph: Graph, height: int, method: Method
-) -> None:
-    plain = coding_tree(graph, height, method, compiled=False)
-    assert plain == coding_tree(graph, height, method, compiled=True)
-    assert plain.entropy <= plain.flat_entropy * (1 + 1e-12) or method == "random"
-
-
-def test_the_optimum_is_found_beside_a_loop_that_is_most_of_the_volume() -> None:
-    edges = [(8, 4), (4, 0), (0, 3), (3, 2), (4, 5), (5, 7), (0, 6), (3, 1), (5, 5), (7, 7)]
-    graph = Graph(9, edges, [2, 2, 1, 3, 2, 1, 1, 2, 10**6.25, 1e15])
-    assert coding_tree(graph).entropy == pytest.approx(least_entropy(graph, 2), rel=1e-6)
-
-
 @pytest.mark.parametrize("scale", [0.1, 1 / 3, 7.7])
 @given(graph=graphs(12, weights=st.integers(1, 3).map(float)), height=st.integers(2, 4))
 @settings(deadline=None, max_examples=40)
@@ -401,46 +215,6 @@ def test_ties_are_ties_whatever_the_rounding_of_weights(graph: Graph, height: in
     weights = np.concatenate([graph.weights, graph.loops]) * scale
     scaled = Graph(graph.vertices, [*graph.edges.tolist(), *loops], weights)
     assert coding_tree(scaled, height, "paper") == coding_tree(graph, height, "paper")
-
-
-@pytest.mark.parametrize(("first", "second"), [(60, 24), (40, 40), (200, 90), (30, 9), (9, 3), (150, 2)])
-def test_of_two_stars_as_many_leaves_are_grouped_as_is_best(first: int, second: int) -> None:
-    """The exact programme where leaves are alike, against the best of all numbers of leaves in each star."""
-    count = first + second + 2
-    edges = [(0, i) for i in range(1, first + 1)] + [(first + 1, i) for i in range(first + 2, count)]
-    graph = Graph(count, edges)
-    total = graph.volume
-    gain = sum(max(k * np.log2(total / (leaves + k)) for k in range(leaves + 1)) for leaves in (first, second))
-    tree = coding_tree(graph)
-    assert tree.entropy == pytest.approx(tree.flat_entropy - 2 * gain / total, abs=1e-12)
-
-
-@given(graphs(30, weights=st.just(1.0)).filter(lambda graph: len(graph.edges) > 0), st.integers(2, 4))
-@settings(deadline=None, max_examples=30)
-def test_what_local_moves_leave_cannot_be_moved(graph: Graph, height: int) -> None:
-    start = [*[np.arange(graph.vertices)] * height, np.zeros(graph.vertices, dtype=np.int64)]
-    once = improved(graph, start, Runner(compiled=False))
-    again = improved(graph, once, Runner(compiled=False))
-    assert CodingTree.from_partitions(once) == CodingTree.from_partitions(again)
-
-
-def test_a_large_graph_is_merged_nearly_as_well_as_with_every_gain_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = nx.powerlaw_cluster_graph(1_500, 3, 0.3, seed=0)
-    graph = Graph(1_500, list(network.edges))
-    quick = coding_tree(graph, compiled=True).entropy
-    for module in ("construction", "merge"):
-        monkeypatch.setattr(f"hitin.coding_tree.{module}.EAGER", 10**6)
-    assert quick < coding_tree(graph, compiled=True).entropy * 1.01
-
-
-def test_numba_is_imported_for_a_large_graph_only() -> None:
-    script = (
-        "import sys; from hitin.coding_tree import Graph, coding_tree;"
-        "coding_tree(Graph(3, [(0, 1)])); print('numba' in sys.modules);"
-        "coding_tree(Graph(60_000, [(0, i) for i in range(1, 60_000)])); print('numba' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "True"]
 
 
 def test_an_entropy_that_the_identity_does_not_confirm_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ made by taking the one element out, so that numba knows what will be in it.
 
 import hashlib
 import inspect
+import sys
 from collections.abc import Callable
 from functools import cache
 from types import FunctionType
@@ -85,8 +86,8 @@ def _numba() -> Any:
 def _compiled_kernels() -> dict[str, Any]:
     """Every kernel compiled (when first called, and kept on disk), seeing the others compiled too."""
     numba = _numba()
-    files = {inspect.getsourcefile(function): function for function in _KERNELS.values()}
-    source = "".join(inspect.getsource(inspect.getmodule(files[file])) for file in sorted(files, key=str))  # type: ignore[arg-type]
+    modules = sorted({function.__module__ for function in _KERNELS.values()})
+    source = "".join(inspect.getsource(sys.modules[module]) for module in modules)
     version = hashlib.sha256(source.encode()).hexdigest()[:12]
     compiled: dict[str, Any] = {}
     scopes: list[dict[str, Any]] = []
