@@ -5,6 +5,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from hitin.coding_tree.alternatives import random_partitions, taxonomy_draft
+from hitin.coding_tree.draft import Draft
 from hitin.coding_tree.entropy import entropy_by_identity, flat_entropy, structural_entropy
 from hitin.coding_tree.exact import best_modules
 from hitin.coding_tree.forest import uppers
@@ -76,34 +77,64 @@ def _partitions(
         draft = merged(graph, uppers(graph, runner), runner, rule="insert")
         return layered(draft, greedy(draft, height, graph.volume, runner), height, runner)
     if method == "taxonomy" and taxonomy is not None:
-        draft = taxonomy_draft(taxonomy, graph, runner)
-        return layered(draft, optimal(draft, height, graph.volume, runner), height, runner)
+        return _squeezed(graph, taxonomy_draft(taxonomy, graph, runner), height, runner)
     return _optimal_partitions(graph, height, runner)
 
 
 def _optimal_partitions(graph: Graph, height: int, runner: Runner) -> list[Ids]:
     """Merge and squeeze; then the exact optimum where it can be had, or else local moves where they are worth it."""
     upper = uppers(graph, runner)
-    found = _squeezed(graph, upper, height, "fuse" if upper is None else "insert", runner)
+    draft = _merged(graph, upper, "fuse" if upper is None else "insert", runner)
     if height == 1 or not len(graph.edges):
-        return found
-    if upper is not None and height == 2 and graph.vertices <= EXACT:
-        modules = best_modules(graph, upper)
-        if modules is not None:
-            return _best(graph, [found, [found[0], modules, found[2]]])
+        return _squeezed(graph, draft, height, runner)
+    exact = None
+    if upper is not None and (height == 2 or graph.vertices <= EAGER):
+        exact = _exact(graph, upper, draft, runner)
+    if height == 2 and exact is not None:
+        return exact
     if upper is not None and graph.vertices > FEW:
-        return found
-    starts = [found]
+        return _squeezed(graph, draft, height, runner)
+    return _improved(graph, upper, draft, exact, height, runner)
+
+
+def _exact(graph: Graph, upper: Ids, draft: Draft, runner: Runner) -> list[Ids] | None:
+    """The optimum of height 2 of a forest, if it can be found in time."""
+    modules = best_modules(graph, upper) if graph.vertices <= EXACT else None
+    if modules is None:
+        return None
+    found = _squeezed(graph, draft, 2, runner)
+    return _best(graph, [found, [found[0], modules, found[2]]])
+
+
+def _improved(
+    graph: Graph, upper: Ids | None, draft: Draft, exact: list[Ids] | None, height: int, runner: Runner
+) -> list[Ids]:
+    """Local moves from several starts: of a small graph on each height up to this one, beginning with the one below."""
+    drafts = [draft]
     small = graph.vertices <= EAGER
     if upper is None and small:  # so that it is never worse than `paper`, which has no better choice of these nodes
-        starts.append(_squeezed(graph, None, height, "insert", runner))
-    if height > TALL or (height > 2 and small):
-        starts.append(_padded(_optimal_partitions(graph, min(height - 1, TALL), runner), height))
-    if height > TALL:
-        return _best(graph, starts)
-    if graph.vertices <= FEWER:
-        starts += [_squeezed_anew(graph, height, other, seed, runner) for seed in range(AGAIN) for other in RULES]
-    return _best(graph, starts + [improved(graph, start, runner) for start in starts])
+        drafts.append(_merged(graph, None, "insert", runner))
+    again = _merged_again(graph, runner) if graph.vertices <= FEWER else []
+    best = exact
+    for step in _steps(height, small, exact is not None):
+        starts = [_squeezed(graph, draft, step, runner) for draft in drafts]
+        if best is not None:
+            starts.append(_padded(best, step))
+        if step <= TALL:
+            for numbers, other in again:
+                partitions = _squeezed(graph, other, step, runner)
+                starts.append([partitions[0], *(partition[numbers] for partition in partitions[1:])])
+            starts += [improved(graph, start, runner) for start in starts]
+        best = _best(graph, starts)
+    assert best is not None
+    return best
+
+
+def _steps(height: int, small: bool, begun: bool) -> list[int]:
+    """The heights for which moves are tried one after another; a tree beyond the highest of them is not moved."""
+    highest = min(height, TALL)
+    steps = list(range(3 if begun else 2, highest + 1)) if small else [highest]
+    return steps if height == highest else [*steps, height]
 
 
 def _padded(partitions: list[Ids], height: int) -> list[Ids]:
@@ -111,17 +142,23 @@ def _padded(partitions: list[Ids], height: int) -> list[Ids]:
     return [*partitions[:-1], *partitions[-2:-1] * (height + 1 - len(partitions)), partitions[-1]]
 
 
-def _squeezed(graph: Graph, upper: Ids | None, height: int, rule: Rule, runner: Runner) -> list[Ids]:
-    draft = merged(graph, upper, runner, rule=rule, slack=0.0 if graph.vertices <= EAGER else SLACK)
+def _merged(graph: Graph, upper: Ids | None, rule: Rule, runner: Runner) -> Draft:
+    return merged(graph, upper, runner, rule=rule, slack=0.0 if graph.vertices <= EAGER else SLACK)
+
+
+def _merged_again(graph: Graph, runner: Runner) -> list[tuple[Ids, Draft]]:
+    """The same with the vertices numbered in other ways: ties, of which there are many, then go to others."""
+    found = []
+    for seed in range(AGAIN):
+        numbers = np.random.RandomState(seed).permutation(graph.vertices)
+        other = graph.renumbered(numbers)
+        upper = uppers(other, runner)
+        found += [(numbers, _merged(other, upper, rule, runner)) for rule in RULES]
+    return found
+
+
+def _squeezed(graph: Graph, draft: Draft, height: int, runner: Runner) -> list[Ids]:
     return layered(draft, optimal(draft, height, graph.volume, runner), height, runner)
-
-
-def _squeezed_anew(graph: Graph, height: int, rule: Rule, seed: int, runner: Runner) -> list[Ids]:
-    """The same with the vertices numbered in another way: ties, of which there are many, then go to others."""
-    numbers = np.random.RandomState(seed).permutation(graph.vertices)
-    other = graph.renumbered(numbers)
-    partitions = _squeezed(other, uppers(other, runner), height, rule, runner)
-    return [partitions[0], *(partition[numbers] for partition in partitions[1:])]
 
 
 def _best(graph: Graph, found: list[list[Ids]]) -> list[Ids]:
