@@ -271,10 +271,14 @@ def _errors_as_json(wanted: bool, **fields: object) -> Iterator[None]:
         raise
 
 
+def _person_watches() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 @contextmanager
 def _busy(what: str) -> Iterator[None]:
     """A sign of life on standard error, when a person watches."""
-    if sys.stderr is None or not sys.stderr.isatty():
+    if not _person_watches():
         yield
         return
     from rich.console import Console
@@ -286,7 +290,7 @@ def _busy(what: str) -> Iterator[None]:
 @contextmanager
 def _progress() -> "Iterator[Progress | None]":
     """A bar with the time left on standard error, when a person watches."""
-    if sys.stderr is None or not sys.stderr.isatty():
+    if not _person_watches():
         yield None
         return
     from rich.console import Console

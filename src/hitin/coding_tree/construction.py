@@ -9,7 +9,7 @@ from hitin.coding_tree.draft import Draft
 from hitin.coding_tree.entropy import entropy_by_identity, flat_entropy, structural_entropy
 from hitin.coding_tree.exact import best_modules
 from hitin.coding_tree.forest import uppers
-from hitin.coding_tree.graph import Graph, Ids
+from hitin.coding_tree.graph import Graph, Ids, is_whole
 from hitin.coding_tree.level import layered
 from hitin.coding_tree.merge import EAGER, RULES, Rule, merged
 from hitin.coding_tree.moves import TALL, improved
@@ -49,11 +49,11 @@ def coding_tree(
     """
     if method not in get_args(Method):
         raise ValueError(f"there is no method {method!r}; the methods are {', '.join(get_args(Method))}")
-    if isinstance(height, bool) or not isinstance(height, int | np.integer) or height < 1:
+    if not is_whole(height) or height < 1:
         raise ValueError(f"the height of a coding tree is a whole number from 1 on, not {height!r}")
     if not isinstance(graph, Graph | Taxonomy):
         raise TypeError(f"a coding tree is made of a Graph or a Taxonomy, not of {type(graph).__name__}")
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+    if not is_whole(seed) or not 0 <= seed < 2**32:
         raise ValueError(f"the seed is a whole number from 0 to {2**32 - 1}, not {seed!r}")
     taxonomy = graph if isinstance(graph, Taxonomy) else None
     if taxonomy is None and with_root:

@@ -40,7 +40,7 @@ class Graph:
     def __init__(
         self, vertices: int, edges: ArrayLike = (), weights: ArrayLike | None = None, labels: object = None
     ) -> None:
-        if isinstance(vertices, bool) or not isinstance(vertices, int | np.integer):
+        if not is_whole(vertices):
             raise ValueError(f"the number of vertices must be a whole number, not {vertices!r}")
         if vertices < 1:
             raise ValueError("the graph is empty: a coding tree needs at least one vertex")
@@ -118,6 +118,11 @@ def adjacency(graph: Graph) -> tuple[Ids, Ids, Floats]:
 def sums(places: Ids, values: Floats, size: int) -> Floats:
     """The sum of the values at each place from 0 to size - 1."""
     return np.bincount(places, values, size).astype(np.float64, copy=False)
+
+
+def is_whole(number: object) -> bool:
+    """Whether this is a whole number, of Python or NumPy; True and False are none."""
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
 def checked_labels(labels: Any, vertices: int) -> tuple[str, ...] | None:

@@ -79,7 +79,7 @@ class CodingTree:
     def with_entropy(self, entropy: float, flat_entropy: float) -> "CodingTree":
         """The same tree with these numbers."""
         tree = type(self).__new__(type(self))
-        tree._set(list(self.child_to_parent), entropy, flat_entropy, self.method, self.labels)
+        vars(tree).update(vars(self), entropy=float(entropy), flat_entropy=float(flat_entropy))
         return tree
 
     def _set(
