@@ -242,6 +242,31 @@ def tree(
     typer.echo(json.dumps(built.to_json(), indent=2) if as_json else show_tree(built))
 
 
+data = typer.Typer(no_args_is_help=True, help="Write a data set to begin with.")
+app.add_typer(data, name="data")
+
+
+@data.command()
+def icd10(
+    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/icd10",
+) -> None:
+    """Write ICD-10-CM: a diagnosis in words to its chapter > block > category.
+
+    Writes taxonomy.tsv, train.jsonl (the descriptions of the codes), val.jsonl and test.jsonl (other wordings of
+    the same diagnoses). Needs the extra `demo`, and no network.
+
+    Examples:
+
+        hitin data icd10
+        hitin data icd10 --out diagnoses
+    """
+    from hitin.datasets.icd10 import show_icd10, write_icd10
+
+    with _busy("writing ICD-10-CM"):
+        written = write_icd10(out)
+    typer.echo(show_icd10(written))
+
+
 def _show(found: "CheckUp") -> None:
     from rich.console import Console
 

@@ -1,0 +1,1 @@
+"""Data sets to begin with, in the files that every command reads."""

@@ -1,0 +1,150 @@
+"""ICD-10-CM: a diagnosis in words to its chapter > block > category, the data set that comes with `hitin`.
+
+The classification is in the public domain and inside the wheel of `simple-icd-10-cm`, so nothing is downloaded.
+Training is on the descriptions of the codes, validation and test on their inclusion terms: other wordings of the
+same diagnoses.
+"""
+
+import json
+import re
+import shlex
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal
+
+from hitin.documents import Document
+from hitin.errors import printable
+from hitin.extras import need
+from hitin.taxonomy import Taxonomy
+from hitin.writing import check_writable, write_text
+
+LONGEST = 6
+"""Characters of a code, the dot not counted. A seventh mostly says which visit this is, not which diagnosis."""
+
+_RANGE = re.compile(r"\s*\([A-Z]\w\w(-[A-Z]\w\w)?\)$")  # which descriptions of chapters and blocks end in
+
+
+@dataclass(frozen=True)
+class Icd10:
+    """The labels, and the documents of each split. A document's id is its code; the terms of a code share it."""
+
+    taxonomy: Taxonomy
+    train: tuple[Document, ...]
+    val: tuple[Document, ...]
+    test: tuple[Document, ...]
+
+
+@dataclass(frozen=True)
+class Icd10Files:
+    """Where the files are, and how much is in them."""
+
+    taxonomy: Path
+    train: Path
+    val: Path
+    test: Path
+    labels: tuple[int, ...]
+    """By level, from the top."""
+    documents: tuple[int, int, int]
+    """Of training, validation and test."""
+
+
+def icd10() -> Icd10:
+    """Labels and documents, in the order of the tabular list.
+
+    A block of one category that bears its code (C50 under C50) is one label with it, under the category's name.
+    Blocks that only span other blocks (C00-C96) have no code right under them and are no labels.
+
+    Of the inclusion terms those that are also a description are left out. A term that comes again, under
+    whatever code, counts once, where it stands first.
+    """
+    cm = _package()
+    codes = [code for code in dict.fromkeys(cm.get_all_codes()) if _is_diagnosis(cm, code)]
+    paths = {code: _path(cm, code) for code in codes if cm.is_category(code)}
+    train = tuple(Document(_words(cm.get_description(code)), paths[code[:3]], code) for code in codes)
+    known = {document.text for document in train}
+    terms: dict[str, Document] = {}
+    for code in codes:
+        for term in map(_words, cm.get_inclusion_term(code)):
+            if term not in known:
+                terms.setdefault(term, Document(term, paths[code[:3]], code))
+    return Icd10(Taxonomy.from_paths(paths.values()), train, _half(terms, "val"), _half(terms, "test"))
+
+
+def _package() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # it loads its files the old way
+        return need("simple_icd_10_cm", extra="demo", purpose="ICD-10-CM")
+
+
+def _is_diagnosis(cm: Any, code: str) -> bool:
+    return bool(cm.is_category_or_subcategory(code)) and len(code.replace(".", "")) <= LONGEST
+
+
+def _path(cm: Any, category: str) -> tuple[str, ...]:
+    """Chapter, block and category, each once."""
+    return tuple(dict.fromkeys(_name(cm, code) for code in (*reversed(cm.get_ancestors(category)), category)))
+
+
+def _name(cm: Any, code: str) -> str:
+    """`04 Endocrine, nutritional and metabolic diseases`, `E08-E13 Diabetes mellitus`, `E13 Other specified ...`."""
+    description = _words(cm.get_description(code))
+    return f"{code.zfill(2)} {description if cm.is_category(code) else _RANGE.sub('', description)}"
+
+
+def _words(text: str) -> str:
+    """Text with one blank between words: a few terms hold a tab or two blanks."""
+    return " ".join(text.split())
+
+
+def split_of(text: str) -> Literal["val", "test"]:
+    """The split of a term, by a hash of its text alone: another term more or less moves none of the rest."""
+    return "test" if blake2b(text.encode(), digest_size=1).digest()[0] % 2 else "val"
+
+
+def _half(terms: dict[str, Document], split: str) -> tuple[Document, ...]:
+    return tuple(document for text, document in terms.items() if split_of(text) == split)
+
+
+def write_icd10(folder: str | Path) -> Icd10Files:
+    """Write `taxonomy.tsv`, `train.jsonl`, `val.jsonl` and `test.jsonl`; files that are there are replaced."""
+    names = ("taxonomy.tsv", "train.jsonl", "val.jsonl", "test.jsonl")
+    paths = taxonomy, train, val, test = tuple(Path(folder, name) for name in names)
+    for path in paths:
+        check_writable(path)
+    data = icd10()
+    data.taxonomy.write(taxonomy)
+    write_text(train, _lines(data.train))
+    write_text(val, _lines(data.val))
+    write_text(test, _lines(data.test))
+    counts = len(data.train), len(data.val), len(data.test)
+    return Icd10Files(taxonomy, train, val, test, data.taxonomy.level_sizes, counts)
+
+
+def _lines(documents: Iterable[Document]) -> Iterator[str]:
+    for document in documents:
+        record = {"id": document.id, "text": document.text, "label": document.labels}
+        yield json.dumps(record, ensure_ascii=False) + "\n"
+
+
+def show_icd10(files: Icd10Files) -> str:
+    """What was written, and what to do with it, for people."""
+    levels = " > ".join(f"{size:,}" for size in files.labels)
+    rows = [(files.taxonomy, f"{sum(files.labels):,} labels, {levels} by level")]
+    for path, count in zip((files.train, files.val, files.test), files.documents, strict=True):
+        rows.append((path, f"{count:,} documents"))
+    width = max(len(str(path)) for path, _ in rows)
+    model = files.taxonomy.with_name("model")
+    commands = [
+        ("check", files.taxonomy, files.train, files.val, files.test),
+        ("train", files.taxonomy, files.train, "--val", files.val, "--out", model),
+    ]
+    lines = [
+        "ICD-10-CM: a diagnosis in words to its chapter > block > category",
+        *(f"  {path!s:<{width}}  {what}" for path, what in rows),
+        "Next:",
+        *(f"  hitin {shlex.join(map(str, command))}" for command in commands),
+    ]
+    return "\n".join(printable(line, most=1000) for line in lines)
