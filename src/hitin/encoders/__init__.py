@@ -1,0 +1,1 @@
+"""Text encoders: from the words of a document to its vectors."""

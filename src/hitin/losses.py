@@ -1,0 +1,160 @@
+"""What training minimises: the loss of the decisions (Eq. 13) and the recursive regularisation (Eq. 14)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from hitin.errors import InputError, shown
+
+LossKind = Literal["bce", "focal", "asymmetric"]
+Weighting = Literal["none", "balanced", "sqrt"]
+Regularisation = Literal["difference", "printed"]
+
+MOST_WEIGHT = 100.0
+"""The weight of a rare label's positives at most; its inverse is that of a label on all documents."""
+
+_DEFAULTS = {  # gamma_positive, gamma_negative, clip
+    "bce": (0.0, 0.0, 0.0),
+    "focal": (2.0, 2.0, 0.0),
+    "asymmetric": (0.0, 4.0, 0.05),
+}
+
+
+@dataclass(frozen=True)
+class LossSettings:
+    """Which loss of the decisions, and how it weighs them.
+
+    `bce`: binary cross-entropy, as in the paper. `focal`: the same times (1 - p)^gamma, p being the probability of
+    the truth, so that easy decisions count little (Lin et al. 2017). `asymmetric`: a gamma for labels that a document
+    has and one for those it has not, of which those with a probability below `clip` do not count (Ridnik et al. 2021).
+    What is not given is as in those papers. `positive_weights` says how labels that a document has are weighted.
+    """
+
+    kind: LossKind = "bce"
+    gamma_positive: float | None = None
+    gamma_negative: float | None = None
+    clip: float | None = None
+    positive_weights: Weighting = "none"
+
+    def __post_init__(self) -> None:
+        _check_choice("loss", self.kind, get_args(LossKind))
+        _check_choice("weighting of positives", self.positive_weights, get_args(Weighting))
+        for name in ("gamma_positive", "gamma_negative", "clip"):
+            self._check_number(name, getattr(self, name))
+        if self.kind == "focal" and self.clip:
+            raise _bad_option("the focal loss has no clip", "Choose the asymmetric loss, which has one.")
+
+    def _check_number(self, name: str, value: float | None) -> None:
+        if value is None:
+            return
+        if self.kind == "bce":
+            raise _bad_option(f"{name} has no meaning for the loss bce", "Choose the focal or the asymmetric loss.")
+        if name == "clip" and not 0 <= value < 1:
+            raise _bad_option(f"the clip is {value}", "It is a probability from 0 to below 1, such as 0.05.")
+        if not 0 <= value < float("inf"):
+            raise _bad_option(f"{name} is {value}", "It is a number from 0 up, such as 2.")
+
+    @property
+    def resolved(self) -> tuple[float, float, float]:
+        """The gammas for positives and negatives and the clip, the usual ones where none are given."""
+        given = (self.gamma_positive, self.gamma_negative, self.clip)
+        usual = _DEFAULTS[self.kind]
+        positive, negative, clip = (now if value is None else value for value, now in zip(given, usual, strict=True))
+        return positive, negative, clip
+
+
+def classification_loss(
+    logits: Tensor,
+    targets: Tensor,
+    settings: LossSettings | None = None,
+    *,
+    positive_weights: Tensor | None = None,
+) -> Tensor:
+    """The mean over documents and labels of (B, n) decisions, from logits; in 32 bits where these are halves.
+
+    `positive_weights` has a weight for each label, by which its positives are multiplied.
+    """
+    if logits.shape != targets.shape:
+        raise ValueError(f"logits are {tuple(logits.shape)}, targets {tuple(targets.shape)}")
+    settings = settings or LossSettings()
+    logits = _at_least_float32(logits)
+    targets = targets.to(logits.dtype)
+    if positive_weights is not None:
+        positive_weights = positive_weights.to(logits)
+    if settings.kind == "bce":
+        return functional.binary_cross_entropy_with_logits(logits, targets, pos_weight=positive_weights)
+    gamma_positive, gamma_negative, clip = settings.resolved
+    positives = targets * _focused(functional.logsigmoid(-logits), functional.logsigmoid(logits), gamma_positive)
+    if positive_weights is not None:
+        positives = positives * positive_weights
+    negatives = (1 - targets) * _focused(*_log_negatives(logits, clip), gamma_negative)
+    return -(positives + negatives).mean()
+
+
+def _focused(log_wrong: Tensor, log_right: Tensor, gamma: float) -> Tensor:
+    """wrong^gamma log(right). As a power of e, its gradient is finite also where the probability is 0."""
+    return torch.exp(gamma * log_wrong) * log_right if gamma else log_right
+
+
+def _log_negatives(logits: Tensor, clip: float) -> tuple[Tensor, Tensor]:
+    """log(p) and log(1 - p) with p less by the clip, but not below 0; nor quite 0, which has no logarithm."""
+    if not clip:
+        return functional.logsigmoid(logits), functional.logsigmoid(-logits)
+    wrong = (torch.sigmoid(logits) - clip).clamp(min=torch.finfo(logits.dtype).tiny)
+    right = (torch.sigmoid(-logits) + clip).clamp(max=1)
+    return wrong.log(), right.log()
+
+
+def positive_weights(
+    label_counts: Sequence[int] | NDArray[np.int64], documents: int, how: Weighting = "balanced"
+) -> Tensor:
+    """A weight for each label's positives, (n,) in 32 bits; `label_counts` says how many documents have each label.
+
+    `balanced`: as much for the documents that have a label as for those that have not, within `MOST_WEIGHT`;
+    `sqrt`: the square root of that. A label that never occurs weighs 1.
+    """
+    _check_choice("weighting of positives", how, get_args(Weighting))
+    counts = torch.tensor(label_counts, dtype=torch.float64)
+    if bool(((counts < 0) | (counts > documents)).any()):
+        raise ValueError(f"a label is on fewer than 0 or more than all {documents} documents")
+    if how == "none":
+        return torch.ones(len(counts))
+    balanced = ((documents - counts) / counts.clamp(min=1)).clamp(1 / MOST_WEIGHT, MOST_WEIGHT)
+    balanced[counts == 0] = 1
+    return (balanced.sqrt() if how == "sqrt" else balanced).float()
+
+
+def recursive_regularisation(weight: Tensor, edges: Tensor, *, form: Regularisation = "difference") -> Tensor:
+    """Eq. 14: classifier weights of a label are drawn to those of its parents (Gopal and Yang 2013).
+
+    `weight` has a row for each label, (n, d); `edges` is (m, 2), the numbers of parent and child. `difference` is
+    1/2 sum ||w_p - w_q||^2, which the authors' code computes; `printed` is what the paper says,
+    1/2 sum ||w_p^2 - w_q^2||.
+    """
+    _check_choice("form of the recursive regularisation", form, get_args(Regularisation))
+    weight = _at_least_float32(weight)
+    parents, children = weight[edges[:, 0]], weight[edges[:, 1]]  # (m, d)
+    if form == "difference":
+        return (parents - children).square().sum() / 2
+    squares = (parents.square() - children.square()).square().sum(dim=1)
+    apart = squares > 0  # of equal rows the root has no finite gradient: that of 1 is taken, times 0
+    return (torch.where(apart, squares, 1).sqrt() * apart).sum() / 2
+
+
+def _at_least_float32(values: Tensor) -> Tensor:
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
+
+
+def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise _bad_option(f"there is no {what} {shown(value)}", f"Choose one of {', '.join(choices)}.")
+
+
+def _bad_option(message: str, remedy: str) -> InputError:
+    return InputError(message, kind="bad-option", remedy=remedy)
