@@ -37,7 +37,7 @@ def decisions(draw: st.DrawFn, dtype: torch.dtype = torch.float64) -> tuple[Tens
 
 def by_loop(logits: Tensor, targets: Tensor, chosen: LossSettings, weights: Tensor | None) -> float:
     """Focal loss (Lin et al., Eq. 4) and asymmetric loss (Ridnik et al., Eq. 3 to 6), a decision at a time."""
-    usual = {"bce": (0.0, 0.0, 0.0), "focal": (2.0, 2.0, 0.0), "asymmetric": (0.0, 4.0, 0.05)}[chosen.kind]
+    usual = {"bce": (0.0, 0.0, 0.0), "focal": (2.0, 2.0, 0.0), "asymmetric": (0.0, 4.0, 0.05)}[chosen.loss]
     own = (chosen.gamma_positive, chosen.gamma_negative, chosen.clip)
     gamma_positive, gamma_negative, clip = (
         number if value is None else value for value, number in zip(own, usual, strict=True)
@@ -120,13 +120,13 @@ def test_logits_and_targets_of_different_shapes_are_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kind": "hinge"}, "there is no loss 'hinge'"),
+        ({"loss": "hinge"}, "there is no loss 'hinge'"),
         ({"positive_weights": "some"}, "no weighting of positives 'some'"),
         ({"gamma_positive": 2}, "gamma_positive has no meaning for the loss bce"),
-        ({"kind": "focal", "gamma_negative": -1}, "gamma_negative is -1"),
-        ({"kind": "focal", "gamma_negative": math.nan}, "gamma_negative is nan"),
-        ({"kind": "focal", "clip": 0.1}, "the focal loss has no clip"),
-        ({"kind": "asymmetric", "clip": 1.0}, "the clip is 1.0"),
+        ({"loss": "focal", "gamma_negative": -1}, "gamma_negative is -1"),
+        ({"loss": "focal", "gamma_negative": math.nan}, "gamma_negative is nan"),
+        ({"loss": "focal", "clip": 0.1}, "the focal loss has no clip"),
+        ({"loss": "asymmetric", "clip": 1.0}, "the clip is 1.0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:

@@ -36,24 +36,30 @@ class LossSettings:
     What is not given is as in those papers. `positive_weights` says how labels that a document has are weighted.
     """
 
-    kind: LossKind = "bce"
+    loss: LossKind = "bce"
     gamma_positive: float | None = None
     gamma_negative: float | None = None
     clip: float | None = None
     positive_weights: Weighting = "none"
+    regularisation: float = 1e-6
+    """Lambda of Eq. 15."""
+    regularisation_form: Regularisation = "difference"
 
     def __post_init__(self) -> None:
-        _check_choice("loss", self.kind, get_args(LossKind))
+        _check_choice("loss", self.loss, get_args(LossKind))
         _check_choice("weighting of positives", self.positive_weights, get_args(Weighting))
         for name in ("gamma_positive", "gamma_negative", "clip"):
             self._check_number(name, getattr(self, name))
-        if self.kind == "focal" and self.clip:
+        _check_choice("form of the regularisation", self.regularisation_form, get_args(Regularisation))
+        if not 0 <= self.regularisation < float("inf"):
+            raise _bad_option(f"the regularisation is {self.regularisation}", "It is a number from 0 up, such as 1e-6.")
+        if self.loss == "focal" and self.clip:
             raise _bad_option("the focal loss has no clip", "Choose the asymmetric loss, which has one.")
 
     def _check_number(self, name: str, value: float | None) -> None:
         if value is None:
             return
-        if self.kind == "bce":
+        if self.loss == "bce":
             raise _bad_option(f"{name} has no meaning for the loss bce", "Choose the focal or the asymmetric loss.")
         if name == "clip" and not 0 <= value < 1:
             raise _bad_option(f"the clip is {value}", "It is a probability from 0 to below 1, such as 0.05.")
@@ -64,7 +70,7 @@ class LossSettings:
     def resolved(self) -> tuple[float, float, float]:
         """The gammas for positives and negatives and the clip, the usual ones where none are given."""
         given = (self.gamma_positive, self.gamma_negative, self.clip)
-        usual = _DEFAULTS[self.kind]
+        usual = _DEFAULTS[self.loss]
         positive, negative, clip = (now if value is None else value for value, now in zip(given, usual, strict=True))
         return positive, negative, clip
 
@@ -87,7 +93,7 @@ def classification_loss(
     targets = targets.to(logits.dtype)
     if positive_weights is not None:
         positive_weights = positive_weights.to(logits)
-    if settings.kind == "bce":
+    if settings.loss == "bce":
         return functional.binary_cross_entropy_with_logits(logits, targets, pos_weight=positive_weights)
     gamma_positive, gamma_negative, clip = settings.resolved
     positives = targets * _focused(functional.logsigmoid(-logits), functional.logsigmoid(logits), gamma_positive)

@@ -1,0 +1,106 @@
+"""TextRCNN: word vectors, a bidirectional GRU, convolutions over it, the maximum over time (Eq. 1-2)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from hitin.encoders.interface import Encoded, TextEncoder, token_mask
+from hitin.errors import InputError
+from hitin.tokens import PAD, UNKNOWN
+
+
+@dataclass(frozen=True)
+class TextRCNNSettings:
+    """The encoder's sizes as in the paper, and what it reads."""
+
+    tokens: Literal["word", "subword"] = "word"
+    """Whole words; or pieces of words, for short texts of rare words."""
+    vocabulary: int = 50_000
+    """The most words, or pieces of words."""
+    min_count: int = 2
+    """A word must occur so often in the training documents."""
+    max_length: int = 256
+    """Tokens of a document; what comes after is cut off."""
+    vectors: str = ""
+    """A file of word vectors to begin with; empty: they are learnt from nothing."""
+    embedding: int = 300
+    """The width of a word vector, unless a file says it."""
+    hidden: int = 128
+    """The width of the GRU, each way."""
+    layers: int = 2
+    filters: int = 100
+    """Of each width of convolution."""
+    kernels: tuple[int, ...] = (2, 3, 4)
+    embedding_dropout: float = 0.5
+    token_dropout: float = 0.1
+    """Dropout on what the GRU makes of each token."""
+    word_dropout: float = 0.0
+    """How many words of a training document are replaced by the unknown word."""
+
+    def __post_init__(self) -> None:
+        sizes = (
+            self.vocabulary,
+            self.min_count,
+            self.max_length,
+            self.embedding,
+            self.hidden,
+            self.layers,
+            self.filters,
+        )
+        if min(sizes) < 1 or not self.kernels or min(self.kernels) < 1:
+            raise InputError("the sizes of TextRCNN are whole numbers from 1 on", kind="bad-option")
+        if not all(0 <= rate < 1 for rate in (self.embedding_dropout, self.token_dropout, self.word_dropout)):
+            raise InputError("a dropout is a number from 0 to below 1", kind="bad-option")
+
+    @staticmethod
+    def usual() -> dict[str, object]:
+        """The defaults suit it."""
+        return {}
+
+
+class TextRCNN(TextEncoder):
+    """H = concat over kernels of max over time of ReLU(conv(GRU(words)))."""
+
+    def __init__(self, vocabulary: int, settings: TextRCNNSettings, vectors: Tensor | None = None) -> None:
+        """`vectors` (vocabulary, width) are where the word vectors begin."""
+        super().__init__()
+        width = settings.embedding if vectors is None else vectors.shape[1]
+        self.embedding = nn.Embedding(vocabulary, width, padding_idx=PAD)
+        if vectors is not None:
+            with torch.no_grad():
+                self.embedding.weight.copy_(vectors)
+                self.embedding.weight[PAD] = 0
+        self.gru = nn.GRU(width, settings.hidden, settings.layers, batch_first=True, bidirectional=True)
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(2 * settings.hidden, settings.filters, kernel, padding=kernel // 2) for kernel in settings.kernels
+        )
+        self.embedding_dropout = nn.Dropout(settings.embedding_dropout)
+        self.token_dropout = nn.Dropout(settings.token_dropout)
+        self.word_dropout = settings.word_dropout
+        self.width = settings.filters * len(settings.kernels)
+        self.token_width = 2 * settings.hidden
+
+    def forward(self, ids: Tensor, lengths: Tensor) -> Encoded:
+        if self.training and self.word_dropout:
+            ids = self._with_unknown_words(ids)
+        words = self.embedding_dropout(self.embedding(ids))  # (B, L, e)
+        packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
+        tokens, _ = pad_packed_sequence(self.gru(packed)[0], batch_first=True, total_length=ids.shape[1])
+        tokens = self.token_dropout(tokens)  # (B, L, 2h), zero at padding
+        by_time = tokens.transpose(1, 2)  # (B, 2h, L)
+        features = [self._over_time(convolution, by_time, lengths) for convolution in self.convolutions]
+        return Encoded(torch.cat(features, dim=1), tokens, token_mask(lengths, ids.shape[1], ids.device))
+
+    def _over_time(self, convolution: nn.Module, by_time: Tensor, lengths: Tensor) -> Tensor:
+        """The maximum over the places that the document has when it is alone: padding adds none. (B, filters)"""
+        found = torch.relu(convolution(by_time))  # (B, filters, L + extra)
+        extra = found.shape[2] - by_time.shape[2]
+        inside = token_mask(lengths + extra, found.shape[2], found.device)
+        return found.masked_fill(~inside[:, None], 0).amax(dim=2)  # nothing is below the 0 of the ReLU
+
+    def _with_unknown_words(self, ids: Tensor) -> Tensor:
+        dropped = torch.rand(ids.shape, device=ids.device) < self.word_dropout
+        return ids.masked_fill(dropped & (ids != PAD), UNKNOWN)

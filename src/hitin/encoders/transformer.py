@@ -1,0 +1,162 @@
+"""Any Hugging Face encoder, by name or folder: BERT and its kin (Eq. 3-5)."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+from hitin.encoders.interface import Encoded, TextEncoder, token_mask
+from hitin.errors import InputError
+from hitin.extras import need
+
+TextPooling = Literal["cls", "mean", "pooler"]
+_PURPOSE = "A transformer encoder"
+
+
+@dataclass(frozen=True)
+class TransformerSettings:
+    encoder: str = "bert-base-uncased"
+    """The name of a model of the hub, or a folder that holds one."""
+    text_pooling: TextPooling = "cls"
+    """The document's vector: that of the first token (the paper), the mean of all, or the pooler's output."""
+    max_length: int = 512
+    """Tokens of a document, the first and last among them; what comes after is cut off."""
+    freeze: bool = False
+    """Train the rest alone, on vectors made once: for machines without a GPU."""
+
+    def __post_init__(self) -> None:
+        if self.max_length < 3:
+            raise InputError("a document needs room for at least 3 tokens", kind="bad-option")
+
+    @staticmethod
+    def usual() -> dict[str, object]:
+        """What suits fine-tuning."""
+        return {"learning_rate": 1e-3, "encoder_learning_rate": 5e-5, "epochs": 6, "batch_size": 32, "warmup": 0.1}
+
+
+class Transformer(TextEncoder):
+    """H from the last layer of a pretrained encoder."""
+
+    def __init__(self, model: Any, settings: TransformerSettings) -> None:
+        super().__init__()
+        self.model = model
+        self.text_pooling = settings.text_pooling
+        if settings.text_pooling == "pooler" and getattr(model, "pooler", None) is None:
+            raise InputError(
+                f"{settings.encoder} has no pooler", kind="bad-option", remedy="Choose text_pooling cls or mean."
+            )
+        if settings.text_pooling != "pooler" and getattr(model, "pooler", None) is not None:
+            model.pooler = None  # weights that would get no gradient
+        self.padding = int(model.config.pad_token_id or 0)
+        self.width = self.token_width = int(model.config.hidden_size)
+        if settings.freeze:
+            self.requires_grad_(False)
+
+    def forward(self, ids: Tensor, lengths: Tensor) -> Encoded:
+        mask = token_mask(lengths, ids.shape[1], ids.device)
+        found = self.model(input_ids=ids.masked_fill(~mask, self.padding), attention_mask=mask.long())
+        tokens = found.last_hidden_state  # (B, L, d)
+        if self.text_pooling == "cls":
+            return Encoded(tokens[:, 0], tokens, mask)
+        if self.text_pooling == "pooler":
+            return Encoded(found.pooler_output, tokens, mask)
+        weights = mask.to(tokens.dtype)[:, :, None]
+        return Encoded((tokens * weights).sum(dim=1) / weights.sum(dim=1), tokens, mask)
+
+    def depths(self) -> Iterator[tuple[str, nn.Parameter, int]]:
+        """The top layer is 0, the embeddings are below the first layer."""
+        layers = int(self.model.config.num_hidden_layers)
+        for name, parameter in self.named_parameters():
+            yield name, parameter, _distance(name, layers)
+
+
+def _distance(name: str, layers: int) -> int:
+    """From the top, by the number in `encoder.layer.3.attention...` (or `layers`, `block`, ...)."""
+    if "embedding" in name:
+        return layers
+    number = next((int(part) for part in name.split(".") if part.isdigit()), layers - 1)
+    return layers - 1 - number
+
+
+def load_pretrained(settings: TransformerSettings) -> tuple[Transformer, Tokenizer]:
+    """The encoder and its tokenizer, from a folder or the hub; half-precision weights become full ones."""
+    transformers = need("transformers", extra="bert", purpose=_PURPOSE)
+    try:
+        with _quiet(transformers):
+            model = transformers.AutoModel.from_pretrained(settings.encoder).float()
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        raise _unloadable(settings.encoder, error) from error
+    _check_length(settings, model.config)
+    return Transformer(model, settings), _tokenizer(settings.encoder, transformers)
+
+
+def restore(settings: TransformerSettings, config: str) -> Transformer:
+    """The encoder as `config_of` described it, before its weights are filled in."""
+    transformers = need("transformers", extra="bert", purpose=_PURPOSE)
+    values = json.loads(config)
+    configuration = transformers.AutoConfig.for_model(values.pop("model_type"), **values)
+    with _quiet(transformers):
+        return Transformer(transformers.AutoModel.from_config(configuration).float(), settings)
+
+
+def config_of(encoder: Transformer) -> str:
+    """The configuration of the architecture, as JSON."""
+    values = encoder.model.config.to_dict()
+    for key in ("_name_or_path", "transformers_version", "dtype", "torch_dtype"):  # of where it came from
+        values.pop(key, None)
+    return json.dumps(values, indent=2, sort_keys=True) + "\n"
+
+
+def _tokenizer(name: str, transformers: Any) -> Tokenizer:
+    file = Path(name) / "tokenizer.json"
+    try:
+        if file.is_file():
+            return Tokenizer.from_file(str(file))
+        with _quiet(transformers):
+            slow_or_fast = transformers.AutoTokenizer.from_pretrained(name)
+    except Exception as error:  # tokenizers raises bare Exceptions
+        raise _unloadable(name, error) from error
+    fast = getattr(slow_or_fast, "backend_tokenizer", None)
+    if fast is None:
+        raise _unloadable(name, ValueError("it has no fast tokenizer"))
+    return Tokenizer.from_str(fast.to_str())
+
+
+def _check_length(settings: TransformerSettings, config: Any) -> None:
+    most = getattr(config, "max_position_embeddings", None)
+    if most and settings.max_length > most:
+        raise InputError(
+            f"{settings.encoder} reads at most {most} tokens, not {settings.max_length}",
+            kind="bad-option",
+            remedy=f"Set max_length={most} or less.",
+        )
+
+
+@contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """Without the progress bars and remarks of the library."""
+    logging = transformers.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _unloadable(name: str, error: Exception) -> InputError:
+    reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return InputError(
+        f"the text encoder {name} cannot be loaded ({reason})",
+        kind="bad-encoder",
+        remedy="Give textrcnn, the name of a model of the Hugging Face hub, or a folder with config.json, "
+        "model.safetensors and tokenizer.json.",
+    )

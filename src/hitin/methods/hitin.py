@@ -1,0 +1,343 @@
+"""HiTIN: the document's vector is carried up the coding tree of the labels, and the pooled tree is classified.
+
+The symbols are those of the paper: H is the document's vector, K the height of the coding tree, X^i the vectors of
+the nodes of its layer i, the leaves (layer 0) being the labels.
+
+Eq. 8 makes a leaf v out of H as x_v = w_v p + b_v, with p = H W_p. All leaves are multiples of one vector p plus
+something that no document changes, so they need not be made: the sum of the children of a first-layer node u is
+a_u p + c_u, with a_u the sum of their w and c_u that of their b, and the first linear map of its MLP becomes
+a_u (W p) + (W c_u + e). What is left to do for a document depends on the inner nodes of the tree, not on |Y|.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Self, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from hitin.coding_tree import CodingTree, coding_tree
+from hitin.coding_tree.construction import Method as TreeMethod
+from hitin.encoders.interface import Encoded
+from hitin.errors import InputError
+from hitin.methods.interface import Method, prior_logits
+from hitin.taxonomy import Taxonomy
+
+Pooling = Literal["sum", "mean", "max", "root"]
+Leaves = Literal["paper", "mixed"]
+Norm = Literal["batch", "layer"]
+
+_LEAVES_AT_ONCE = 64  # leaves that exist at a time where the maximum over them is wanted
+
+
+@dataclass(frozen=True)
+class HiTINSettings:
+    height: int = 2
+    """K, the height of the coding tree."""
+    tree: TreeMethod = "optimal"
+    """How the coding tree is made."""
+    tree_seed: int = 0
+    """For a random tree."""
+    width: int = 300
+    """d_V, the width of a node's vector; 0: that of the document's vector."""
+    pooling: Pooling = "sum"
+    """How a layer becomes one vector; `root` takes the root's alone."""
+    leaves: Leaves = "paper"
+    """Eq. 8; or `mixed`, the form of the published code: a full |Y| x |Y| layer over the labels."""
+    norm: Norm = "batch"
+    dropout: float = 0.5
+    """On the vector of the whole tree."""
+    leaf_dropout: float = 0.1
+    """On the leaves: on p in the paper's form, on each leaf in the mixed one."""
+
+    def __post_init__(self) -> None:
+        choices = ((self.tree, TreeMethod), (self.pooling, Pooling), (self.leaves, Leaves), (self.norm, Norm))
+        for value, choice in choices:
+            if value not in get_args(choice):
+                raise InputError(f"{value!r} is none of {', '.join(get_args(choice))}", kind="bad-option")
+        if self.height < 1 or self.width < 0:
+            raise InputError("the height of the coding tree and the width of its nodes begin at 1", kind="bad-option")
+        if not (0 <= self.dropout < 1 and 0 <= self.leaf_dropout < 1):
+            raise InputError("a dropout is a number from 0 to below 1", kind="bad-option")
+
+
+class HiTIN(Method):
+    """Leaves -> layers 1 .. K -> pooled layers -> logits."""
+
+    tree: CodingTree
+
+    def __init__(self, taxonomy: Taxonomy, width: int, settings: HiTINSettings, tree: CodingTree | None = None) -> None:
+        super().__init__(taxonomy, width, settings)
+        node = settings.width or width
+        self.tree = tree or coding_tree(taxonomy, settings.height, settings.tree, seed=settings.tree_seed)
+        self.pooling = settings.pooling
+        for layer, parents in enumerate(self.tree.child_to_parent):
+            self.register_buffer(f"parents_{layer}", torch.from_numpy(np.array(parents)))
+        self.leaves = _LEAVES[settings.leaves](width, node, self.tree, settings.leaf_dropout)
+        self.layers = nn.ModuleList(NodeMLP(node, settings.norm) for _ in range(self.tree.height))
+        self.dropout = nn.Dropout(settings.dropout)
+        pooled = 1 if settings.pooling == "root" else self.tree.height + 1
+        biases = pooled if settings.leaves == "mixed" else 1  # the published code has one for each layer
+        self.classifier = TreeClassifier(pooled * node, len(taxonomy), biases)
+
+    @classmethod
+    def restored(cls, taxonomy: Taxonomy, width: int, settings: HiTINSettings, tensors: Mapping[str, Tensor]) -> Self:
+        """With the coding tree that was saved, however trees are built by now."""
+        layers = [tensors[f"parents_{layer}"].numpy() for layer in range(settings.height)]
+        tree = CodingTree(layers, entropy=math.nan, flat_entropy=math.nan, method=settings.tree, labels=taxonomy.labels)
+        return cls(taxonomy, width, settings, tree)
+
+    def start(self, label_frequencies: NDArray[np.float64]) -> None:
+        with torch.no_grad():
+            self.classifier.bias.zero_()[0] = torch.from_numpy(prior_logits(label_frequencies))
+
+    def forward(self, text: Encoded) -> Tensor:
+        leaves: LeafLayer | MixedLeafLayer = self.leaves(text.vector)
+        pooled = [] if self.pooling == "root" else [leaves.pooled(self.pooling)]  # X^0
+        nodes = leaves.next_layer(self._parents(0), self._sizes[1], self._mlp(0))
+        pooled.append(self._pooled(nodes))
+        for layer in range(1, self.tree.height):  # Eq. 10
+            nodes = self._mlp(layer)(_sum_of_children(nodes, self._parents(layer), self._sizes[layer + 1]))
+            pooled.append(self._pooled(nodes))
+        vector = pooled[-1] if self.pooling == "root" else torch.cat(pooled, dim=1)  # Eq. 11: (B, d_T)
+        logits: Tensor = self.classifier(self.dropout(vector))  # Eq. 12
+        return logits
+
+    def label_weights(self) -> Tensor:
+        return self.classifier.weight
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return self.tree.layer_sizes
+
+    def _parents(self, layer: int) -> Tensor:
+        parents: Tensor = self.get_buffer(f"parents_{layer}")
+        return parents
+
+    def _mlp(self, layer: int) -> "NodeMLP":
+        mlp = self.layers[layer]
+        assert isinstance(mlp, NodeMLP)
+        return mlp
+
+    def _pooled(self, nodes: Tensor) -> Tensor:
+        """(B, n, d) -> (B, d)"""
+        if self.pooling == "max":
+            return nodes.amax(dim=1)
+        return nodes.sum(dim=1) / _pool_size(self.pooling, nodes.shape[1])
+
+
+def _pool_size(pooling: Pooling, nodes: int) -> float:
+    """What the sum over a layer is divided by.
+
+    A plain sum of thousands of nodes makes the first steps of any optimiser explode. Divided by the square root of
+    their number it spans the same functions, the factor being absorbed by the classifier, and learns at any size.
+    """
+    return nodes if pooling == "mean" else math.sqrt(nodes)
+
+
+def _sum_of_children(nodes: Tensor, parents: Tensor, count: int) -> Tensor:
+    """(B, n, d) -> (B, count, d): the sum over the children of each node of the layer above."""
+    if count == 1:
+        return nodes.sum(dim=1, keepdim=True)
+    return nodes.new_zeros(nodes.shape[0], count, nodes.shape[2]).index_add_(1, parents, nodes)
+
+
+class NodeMLP(nn.Module):
+    """The Phi of Eq. 10: two linear maps, each followed by a normalisation and a ReLU."""
+
+    def __init__(self, width: int, norm: Norm) -> None:
+        super().__init__()
+        self.first = nn.Linear(width, width)
+        self.first_norm = _NORMS[norm](width)
+        self.second = nn.Linear(width, width)
+        self.second_norm = _NORMS[norm](width)
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        """(B, n, d) -> (B, n, d)"""
+        return self._second_half(self.first_norm(self.first(nodes)))
+
+    def folded(self, scale: Tensor, text: Tensor, offset: Tensor) -> Tensor:
+        """`forward` of the nodes a_u p + c_u: `scale` (n,), `text` (B, d), `offset` (n, d)."""
+        text, offset = functional.linear(text, self.first.weight), self.first(offset)
+        if isinstance(self.first_norm, NodeBatchNorm):
+            text, offset = self.first_norm.folded(scale, text, offset)
+            return self._second_half(_outer(scale, text, offset))
+        return self._second_half(self.first_norm(_outer(scale, text, offset)))
+
+    def _second_half(self, nodes: Tensor) -> Tensor:
+        return torch.relu(self.second_norm(self.second(torch.relu(nodes))))
+
+
+def _outer(scale: Tensor, text: Tensor, offset: Tensor) -> Tensor:
+    """(B, n, d): a_u p_b + c_u."""
+    return torch.addcmul(offset.to(text.dtype), scale.to(text.dtype)[None, :, None], text[:, None])
+
+
+class NodeBatchNorm(nn.BatchNorm1d):
+    """Batch normalisation over documents and nodes together.
+
+    One single row, which has no variance, is given the running statistics instead.
+    """
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        rows = nodes.reshape(-1, nodes.shape[-1])  # (B n, d)
+        use_batch = self._uses_batch(len(rows))
+        if use_batch and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+        rows = functional.batch_norm(
+            rows,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            training=use_batch,
+            momentum=self.momentum or 0.0,
+            eps=self.eps,
+        )
+        return rows.view(nodes.shape)
+
+    def folded(self, scale: Tensor, text: Tensor, offset: Tensor) -> tuple[Tensor, Tensor]:
+        """The `text` and the `offset` with which a_u p_b + c_u comes out normalised.
+
+        The mean over documents and nodes is the mean over nodes of a_u mean(p) + c_u; the variance is
+        mean(a^2) var(p), within the documents, plus the variance of a_u mean(p) + c_u, between the nodes.
+        """
+        wide = text if text.dtype == torch.float64 else text.float()
+        offset = offset.to(wide.dtype)
+        rows = len(text) * len(scale)
+        if self._uses_batch(rows):
+            variance, centre = torch.var_mean(wide, dim=0, correction=0)  # (d,)
+            nodes = torch.addcmul(offset, scale[:, None], centre)  # (n, d)
+            between, mean = torch.var_mean(nodes, dim=0, correction=0)
+            variance = scale.square().mean() * variance + between
+            self._remember(mean, variance * (rows / (rows - 1)))
+        else:
+            assert self.running_mean is not None
+            assert self.running_var is not None
+            mean, variance = self.running_mean, self.running_var
+        factor = self.weight * torch.rsqrt(variance + self.eps)
+        return (wide * factor).to(text.dtype), (offset - mean) * factor + self.bias
+
+    def _uses_batch(self, rows: int) -> bool:
+        return self.training and rows > 1
+
+    @torch.no_grad()
+    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        assert self.num_batches_tracked is not None
+        self.num_batches_tracked.add_(1)
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), self.momentum or 0.0)
+        self.running_var.lerp_(variance.to(self.running_var.dtype), self.momentum or 0.0)
+
+
+_NORMS: dict[Norm, type[nn.Module]] = {"batch": NodeBatchNorm, "layer": nn.LayerNorm}
+
+
+class TreeClassifier(nn.Module):
+    """One linear map on the pooled layers side by side, which is the same as one a layer, added up."""
+
+    def __init__(self, width: int, labels: int, biases: int) -> None:
+        super().__init__()
+        bound = 1 / math.sqrt(width)
+        self.weight = nn.Parameter(torch.empty(labels, width).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.zeros(biases, labels))
+
+    def forward(self, tree: Tensor) -> Tensor:
+        return functional.linear(tree, self.weight, self.bias.sum(dim=0))
+
+
+class LeafLayer:
+    """The leaves x_v = w_v p + b_v of a batch, without making them."""
+
+    def __init__(self, scale: Tensor, text: Tensor, offset: Tensor) -> None:
+        """`scale` (n,) is W_d, `text` (B, d) is p, `offset` B_H: (n, d), or (n, 1) where all features share it."""
+        self.scale = scale
+        self.text = text
+        self.offset = offset
+
+    def pooled(self, pooling: Pooling) -> Tensor:
+        """(B, d): the pooled leaf layer."""
+        if pooling == "max":
+            return self._maximum()
+        size = _pool_size(pooling, len(self.scale))
+        return (self.scale.sum() / size) * self.text + self.offset.sum(dim=0) / size
+
+    def next_layer(self, parents: Tensor, count: int, mlp: NodeMLP) -> Tensor:
+        """(B, count, d): the nodes of layer 1."""
+        scale = self.scale.new_zeros(count).index_add_(0, parents, self.scale)  # a_u
+        offset = self.offset.new_zeros(count, self.offset.shape[1]).index_add_(0, parents, self.offset)  # c_u
+        return mlp.folded(scale, self.text, offset.expand(count, self.text.shape[1]))
+
+    def _maximum(self) -> Tensor:
+        best = self.text.new_full(self.text.shape, -math.inf)
+        for start in range(0, len(self.scale), _LEAVES_AT_ONCE):
+            some = slice(start, start + _LEAVES_AT_ONCE)
+            # a maximum with indices keeps nothing of the size of the leaves for the way back
+            here = _outer(self.scale[some], self.text, self.offset[some]).max(dim=1).values
+            best = torch.maximum(best, here)
+        return best
+
+
+class PaperLeaves(nn.Module):
+    """X_G = W_d H W_p + B_H (Eq. 8).
+
+    The start: the children of a node share its scale and its offset, so that every first-layer node begins with a
+    text of the same size and an offset of its own, whatever the number of labels.
+    """
+
+    def __init__(self, width: int, node: int, tree: CodingTree, dropout: float) -> None:
+        super().__init__()
+        self.projection = nn.Linear(width, node, bias=False)  # W_p; B_H is the bias
+        self.dropout = nn.Dropout(dropout)
+        parents = torch.from_numpy(np.array(tree.child_to_parent[0]))
+        siblings = torch.bincount(parents)[parents].to(torch.get_default_dtype())
+        self.scale = nn.Parameter(1 / siblings)  # W_d
+        self.offset = nn.Parameter(torch.randn(tree.vertices, node) / siblings.sqrt()[:, None])  # B_H
+
+    def forward(self, text: Tensor) -> LeafLayer:
+        return LeafLayer(self.scale, self.dropout(self.projection(text)), self.offset)
+
+
+class MixedLeaves(nn.Module):
+    """The form of the published code: copies of p with a dropout each, mixed by a full layer over the labels.
+
+    Without dropout the copies are equal, and what is left is the paper's form: w is the sum of a row of the layer,
+    b its bias. In training, a tensor of |Y| d numbers a document is made."""
+
+    def __init__(self, width: int, node: int, tree: CodingTree, dropout: float) -> None:
+        super().__init__()
+        self.projection = nn.Linear(width, node)
+        self.mixing = nn.Linear(tree.vertices, tree.vertices)
+        self.dropout = dropout
+
+    def forward(self, text: Tensor) -> "LeafLayer | MixedLeafLayer":
+        projected = self.projection(text)
+        if not self.training or not self.dropout:
+            return LeafLayer(self.mixing.weight.sum(dim=1), projected, self.mixing.bias[:, None])
+        copies = projected[:, :, None].expand(-1, -1, self.mixing.in_features)  # (B, d, n)
+        mixed = self.mixing(functional.dropout(copies, self.dropout))
+        return MixedLeafLayer(functional.dropout(mixed, self.dropout).transpose(1, 2))
+
+
+class MixedLeafLayer:
+    """The leaves of a batch, made: (B, n, d)."""
+
+    def __init__(self, nodes: Tensor) -> None:
+        self.nodes = nodes
+
+    def pooled(self, pooling: Pooling) -> Tensor:
+        if pooling == "max":
+            return self.nodes.amax(dim=1)
+        return self.nodes.sum(dim=1) / _pool_size(pooling, self.nodes.shape[1])
+
+    def next_layer(self, parents: Tensor, count: int, mlp: NodeMLP) -> Tensor:
+        nodes: Tensor = mlp(_sum_of_children(self.nodes, parents, count))
+        return nodes
+
+
+_LEAVES: dict[Leaves, type[nn.Module]] = {"paper": PaperLeaves, "mixed": MixedLeaves}

@@ -1,0 +1,127 @@
+"""`Model`: a text encoder and a method, from documents to logits."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+from hitin.batches import Batch, Examples, by_length
+from hitin.encoders import build_encoder
+from hitin.encoders.interface import Encoded, TextEncoder
+from hitin.encoders.vectors import Coverage
+from hitin.methods import METHODS
+from hitin.methods.interface import Method
+from hitin.settings import Run
+from hitin.taxonomy import Taxonomy
+from hitin.tokens import Ragged, encode
+
+EVALUATION_BATCH = 256
+_TOKENS_AT_ONCE = 64 * 1024  # in a batch of long documents that are only scored
+
+Advance = Callable[[int], None]
+"""Told how many more documents are done."""
+
+
+class Network(nn.Module):
+    """What is trained."""
+
+    def __init__(self, encoder: TextEncoder, method: Method) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.method = method
+
+    def encode(self, batch: Batch) -> Encoded:
+        if batch.vectors is not None:
+            return Encoded(batch.vectors, batch.vectors[:, None], batch.vectors.new_ones(len(batch), 1).bool())
+        assert batch.ids is not None
+        assert batch.lengths is not None
+        encoded: Encoded = self.encoder(batch.ids, batch.lengths)
+        return encoded
+
+    def forward(self, batch: Batch) -> tuple[Encoded, Tensor]:
+        text = self.encode(batch)
+        return text, self.method(text)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network with what it takes to use it: the taxonomy, the tokenizer and the settings."""
+
+    network: Network
+    tokenizer: Tokenizer
+    taxonomy: Taxonomy
+    run: Run
+    coverage: Coverage | None = None
+    """What the word vectors it began with cover."""
+
+    @classmethod
+    def build(cls, taxonomy: Taxonomy, run: Run, texts: Sequence[str]) -> "Model":
+        """A model to train, its vocabulary from these texts. Its start depends on the seed of the run alone."""
+        with torch.random.fork_rng():
+            torch.manual_seed(run.training.seed)
+            encoder, tokenizer, coverage = build_encoder(run.encoder, texts)
+            method = METHODS[run.method_name].module(taxonomy, encoder.width, run.method)
+        return cls(Network(encoder, method), tokenizer, taxonomy, run, coverage)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.network.parameters()).device
+
+    def tokens(self, texts: Sequence[str]) -> Ragged:
+        return encode(self.tokenizer, texts, self.run.encoder.max_length)
+
+    def examples(self, texts: Sequence[str], labels: Sequence[Sequence[int]]) -> Examples:
+        return Examples(self.tokens(texts), Ragged.of(labels), len(self.taxonomy))
+
+    def logits(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(documents, |Y|)"""
+        unlabelled: list[tuple[int, ...]] = [()] * len(texts)
+        return logits_of(self.network, self.examples(texts, unlabelled))
+
+
+def scoring_batches(examples: Examples) -> list[NDArray[np.int64]]:
+    """The rows of each batch for scoring: fewer documents where they are long."""
+    batches = []
+    for rows in by_length(examples.tokens.lengths, EVALUATION_BATCH):
+        longest = int(examples.tokens.lengths[rows[0]])
+        size = max(1, _TOKENS_AT_ONCE // max(longest, 1))
+        batches += [rows[start : start + size] for start in range(0, len(rows), size)]
+    return batches
+
+
+@torch.inference_mode()
+def logits_of(network: Network, examples: Examples, advance: Advance | None = None) -> NDArray[np.float32]:
+    """(documents, |Y|), in the order of the documents."""
+    device = next(network.parameters()).device
+    logits = np.empty((len(examples), examples.label_count), dtype=np.float32)
+    was_training = network.training
+    network.eval()
+    try:
+        for rows in scoring_batches(examples):
+            logits[rows] = network(examples.batch(rows).to(device))[1].float().cpu().numpy()
+            if advance:
+                advance(len(rows))
+    finally:
+        network.train(was_training)
+    return logits
+
+
+@torch.inference_mode()
+def vectors_of(network: Network, examples: Examples, advance: Advance | None = None) -> Tensor:
+    """(documents, d): what the encoder makes of each document, without dropout; for an encoder that is frozen."""
+    device = next(network.parameters()).device
+    vectors = torch.empty(len(examples), network.encoder.width)
+    was_training = network.training
+    network.eval()
+    try:
+        for rows in scoring_batches(examples):
+            vectors[torch.from_numpy(rows)] = network.encode(examples.batch(rows).to(device)).vector.float().cpu()
+            if advance:
+                advance(len(rows))
+    finally:
+        network.train(was_training)
+    return vectors.clone()

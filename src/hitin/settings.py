@@ -1,0 +1,268 @@
+"""A run: which encoder, which method, which loss, how it is trained. Defaults, TOML files and options by name."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from hitin.encoders.textrcnn import TextRCNNSettings
+from hitin.encoders.transformer import TransformerSettings
+from hitin.errors import InputError, listed, shown
+from hitin.losses import LossSettings
+from hitin.methods import METHODS
+
+TEXTRCNN = "textrcnn"
+
+Selection = Literal["sum", "micro", "macro"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How a model is trained."""
+
+    epochs: int = 30
+    """At most; `patience` may end it earlier."""
+    batch_size: int = 64
+    accumulate: int = 1
+    """Batches before each step of the optimiser."""
+    learning_rate: float = 2e-3
+    encoder_learning_rate: float = 0.0
+    """That of the text encoder; 0: the same."""
+    layer_decay: float = 1.0
+    """The rate of each layer of a transformer, as a part of that of the layer above; 1: a single rate."""
+    optimiser: Literal["adamw", "adam"] = "adamw"
+    weight_decay: float = 0.01
+    """Of weights, not of biases and normalisations."""
+    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    """How the learning rate falls after the warm-up."""
+    warmup: float = 0.05
+    """The part of all steps in which the learning rate rises."""
+    gradient_clip: float = 1.0
+    """The longest gradient; 0: any."""
+    precision: Precision = "auto"
+    """`auto`: bf16 on a GPU that has it, fp32 otherwise."""
+    select: Selection = "sum"
+    """The model of which epoch is kept: with the best micro-F1, macro-F1, or sum of both, on validation data."""
+    patience: int = 5
+    """Epochs without a better model after which training ends; 0: never."""
+    validation: float = 0.1
+    """The part of the training documents held out when there are no validation documents; 0: none."""
+    prior_start: bool = True
+    """Whether each label begins as probable as it is frequent."""
+    seed: int = 0
+    checkpoint_seconds: float = 60.0
+    """Between checkpoints, which let a killed run go on; there is one after each epoch, too."""
+    tensorboard: bool = False
+    """Whether to write events for TensorBoard."""
+
+    def __post_init__(self) -> None:
+        low = {"epochs": 1, "batch_size": 1, "accumulate": 1, "patience": 0, "seed": 0, "learning_rate": 0}
+        low |= {"encoder_learning_rate": 0, "weight_decay": 0, "gradient_clip": 0, "checkpoint_seconds": 0}
+        for name, least in low.items():
+            if not least <= getattr(self, name) < float("inf"):
+                raise _bad(f"{name} is {getattr(self, name)}", f"It is at least {least}.")
+        for name in ("warmup", "validation"):
+            if not 0 <= getattr(self, name) < 1:
+                raise _bad(f"{name} is {getattr(self, name)}", "It is a part of the whole, from 0 to below 1.")
+        if not 0 < self.layer_decay <= 1:
+            raise _bad(f"layer_decay is {self.layer_decay}", "It is above 0 and at most 1.")
+
+
+@dataclass(frozen=True)
+class Run:
+    """All settings of a model and its training."""
+
+    encoder: TextRCNNSettings | TransformerSettings = field(default_factory=TextRCNNSettings)
+    method: Any = field(default_factory=METHODS["hitin"].settings)
+    loss: LossSettings = field(default_factory=LossSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+
+    @property
+    def method_name(self) -> str:
+        return next(name for name, method in METHODS.items() if type(self.method) is method.settings)
+
+    @property
+    def encoder_name(self) -> str:
+        return self.encoder.encoder if isinstance(self.encoder, TransformerSettings) else TEXTRCNN
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        method: str | None = None,
+        encoder: str | None = None,
+        preset: str | Path | None = None,
+        **options: object,
+    ) -> "Run":
+        """Defaults; over them what suits the encoder, then a preset or a TOML file, then options by name.
+
+        `encoder` is `textrcnn`, or the name or folder of a Hugging Face model.
+        """
+        given = {} if preset is None else read_preset(preset)
+        given |= {name: value for name, value in (("method", method), ("encoder", encoder)) if value is not None}
+        return _run(given | options)
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Sections of plain values."""
+        return {
+            "encoder": {"encoder": self.encoder_name} | asdict(self.encoder),
+            "method": {"method": self.method_name} | asdict(self.method),
+            "loss": _without_none(asdict(self.loss)),
+            "training": asdict(self.training),
+        }
+
+    def to_toml(self) -> str:
+        """A file that `Run.of(preset=...)` reads back."""
+        sections = []
+        for name, section in self.to_dict().items():
+            lines = [f"{key} = {_toml(value)}" for key, value in section.items()]
+            sections.append("\n".join([f"[{name}]", *lines]))
+        return "\n\n".join(sections) + "\n"
+
+    def with_training(self, **changes: Any) -> "Run":
+        return replace(self, training=replace(self.training, **changes))
+
+
+def presets() -> list[str]:
+    """The names of the runs that come with `hitin`."""
+    folder = resources.files("hitin") / "presets"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def read_preset(preset: str | Path) -> dict[str, object]:
+    """The options of a preset by name, or of a TOML file."""
+    name = str(preset)
+    if name in presets():
+        text = (resources.files("hitin") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
+    else:
+        text = _file_text(Path(preset))
+    try:
+        sections = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"this is not TOML ({error})", kind="bad-run", file=name) from error
+    options: dict[str, object] = {}
+    for section, values in sections.items():
+        if section not in ("encoder", "method", "loss", "training") or not isinstance(values, dict):
+            raise InputError(
+                f"there is no section [{section}]",
+                kind="bad-run",
+                file=name,
+                remedy="The sections are [encoder], [method], [loss] and [training].",
+            )
+        options |= values
+    return options
+
+
+def _file_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise InputError(
+            f"the settings cannot be read ({getattr(error, 'strerror', None) or error})",
+            kind="missing-file",
+            file=str(path),
+            remedy=f"Name a TOML file, or one of the presets: {', '.join(presets())}.",
+        ) from error
+
+
+def _run(options: Mapping[str, object]) -> Run:
+    given = dict(options)
+    encoder_name, method_name = str(given.pop("encoder", TEXTRCNN)), str(given.pop("method", "hitin"))
+    if method_name not in METHODS:
+        raise _bad(f"there is no method {shown(method_name)}", f"The methods are {', '.join(METHODS)}.")
+    encoder_type: Any = TextRCNNSettings if encoder_name == TEXTRCNN else TransformerSettings
+    if encoder_type is TransformerSettings:
+        given["encoder"] = encoder_name
+    sections: dict[str, Any] = {
+        "encoder": encoder_type,
+        "method": METHODS[method_name].settings,
+        "loss": LossSettings,
+        "training": TrainingSettings,
+    }
+    usual = METHODS[method_name].usual.get(encoder_type.__name__, {}) | encoder_type.usual()
+    known = {name for section in sections.values() for name in _types(section)}
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            raise _bad(
+                f"there is no option {shown(name)} for {encoder_name} and {method_name}",
+                f"Did you mean {near[0]}?" if near else f"The options are {listed(sorted(known), most=100)}.",
+            )
+    given = {name: value for name, value in usual.items() if name in known} | given
+    built = {
+        section: settings(
+            **{name: _coerced(name, given[name], kind) for name, kind in _types(settings).items() if name in given}
+        )
+        for section, settings in sections.items()
+    }
+    return Run(**built)
+
+
+@cache
+def _types(settings: Any) -> dict[str, Any]:
+    hints = get_type_hints(settings)
+    return {each.name: hints[each.name] for each in fields(settings)}
+
+
+def _coerced(name: str, value: object, kind: Any) -> Any:
+    """The value as the type wants it; numbers and tuples are forgiven their spelling."""
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        return (
+            None
+            if value is None
+            else _coerced(name, value, next(each for each in get_args(kind) if each is not type(None)))
+        )
+    if origin is Literal:
+        if value in get_args(kind):
+            return value
+        raise _bad(f"{name} cannot be {shown(value)}", f"It is one of {', '.join(map(str, get_args(kind)))}.")
+    if hasattr(value, "item"):
+        value = value.item()
+    if origin is tuple and isinstance(value, list | tuple):
+        return tuple(_coerced(name, each, get_args(kind)[0]) for each in value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if kind is str and isinstance(value, Path):
+        return str(value)
+    if origin is not tuple and isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+        return value
+    wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(
+        kind, "a list of whole numbers"
+    )
+    raise _bad(f"{name} is {shown(value)}", f"It is {wanted}.")
+
+
+def parse_option(text: str) -> tuple[str, object]:
+    """`name=value` as it stands on a command line: a value of TOML, or else text."""
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise _bad(f"{shown(text)} sets nothing", "Write it as name=value, for example height=3.")
+    try:
+        return name.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return name.strip(), value.strip()
+
+
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _toml(value: object) -> str:
+    """JSON's spelling of text, numbers, booleans and lists is TOML's, but for what JSON leaves unescaped."""
+    if isinstance(value, float) and value == int(value) and abs(value) < 1e15:
+        return f"{value:.1f}"
+    return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def _bad(message: str, remedy: str | None = None) -> InputError:
+    return InputError(message, kind="bad-option", remedy=remedy)

@@ -1,0 +1,114 @@
+"""Texts to token numbers: tokenizers of words, of pieces of words, and of pretrained models; ragged arrays."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+PAD = 0
+UNKNOWN = 1
+SPECIAL = ["[PAD]", "[UNK]"]
+_WORDS = r"\w+|[^\w\s\p{P}]"  # words, and signs such as an emoji, but no punctuation
+_CHARACTERS = 64  # of a text that are looked at for each token that may stay: no word is so long on average
+_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Rows of different lengths, one after the other."""
+
+    values: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Iterable[Sequence[int] | NDArray[np.int32]]) -> "Ragged":
+        values: list[NDArray[np.int32]] = []
+        lengths: list[int] = []
+        for row in rows:
+            values.append(np.asarray(row, dtype=np.int32))
+            lengths.append(len(row))
+        starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        return cls(np.concatenate(values) if values else np.empty(0, dtype=np.int32), starts)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, row: int) -> NDArray[np.int32]:
+        return self.values[self.starts[row] : self.starts[row + 1]]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        return np.diff(self.starts)
+
+    def take(self, rows: NDArray[np.int64]) -> "Ragged":
+        """Some of the rows, in this order."""
+        return Ragged.of(self[row] for row in rows.tolist())
+
+    def padded(self, rows: NDArray[np.int64], padding: int = PAD) -> NDArray[np.int64]:
+        """(rows, longest of them): the values, and the padding after them."""
+        lengths = self.lengths[rows]
+        inside = np.arange(max(int(lengths.max(initial=0)), 1)) < lengths[:, None]
+        table = np.full(inside.shape, padding, dtype=np.int64)
+        places = np.arange(lengths.sum()) + np.repeat(self.starts[rows] - np.cumsum(lengths) + lengths, lengths)
+        table[inside] = self.values[places]
+        return table
+
+    def indicators(self, rows: NDArray[np.int64], width: int) -> NDArray[np.float32]:
+        """(rows, width): 1 where a row names the column."""
+        table = np.zeros((len(rows), width), dtype=np.float32)
+        lengths = self.lengths[rows]
+        places = np.arange(lengths.sum()) + np.repeat(self.starts[rows] - np.cumsum(lengths) + lengths, lengths)
+        table[np.repeat(np.arange(len(rows)), lengths), self.values[places]] = 1
+        return table
+
+
+def word_tokenizer(texts: Iterable[str], *, size: int, min_count: int) -> Tokenizer:
+    """A tokenizer of whole words in lower case, its vocabulary from these texts."""
+    tokenizer = _words_of(models.WordLevel({}, unk_token=SPECIAL[UNKNOWN]))
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=size + len(SPECIAL), min_frequency=min_count, special_tokens=SPECIAL, show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def subword_tokenizer(texts: Iterable[str], *, size: int, min_count: int) -> Tokenizer:
+    """A tokenizer of pieces of words (byte pair encoding), learnt from these texts."""
+    tokenizer = _words_of(models.BPE(unk_token=SPECIAL[UNKNOWN]))
+    # A sign before each word tells its beginning. The library's own mark for the pieces that follow is no use: with
+    # it, two trainings on the same texts give two vocabularies.
+    beginning = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([tokenizer.pre_tokenizer, beginning])
+    trainer = trainers.BpeTrainer(
+        vocab_size=size + len(SPECIAL), min_frequency=min_count, special_tokens=SPECIAL, show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def _words_of(model: Any) -> Tokenizer:
+    tokenizer: Any = Tokenizer(model)
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(_WORDS), behavior="removed", invert=True)
+    words: Tokenizer = tokenizer
+    return words
+
+
+def encode(tokenizer: Tokenizer, texts: Iterable[str], max_length: int) -> Ragged:
+    """The token numbers of each text, cut at the end; a text without any is one unknown token."""
+    return Ragged.of(_encoded(tokenizer, texts, max_length))
+
+
+def _encoded(tokenizer: Tokenizer, texts: Iterable[str], max_length: int) -> Iterator[list[int]]:
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_length)
+    waiting = iter(texts)
+    while chunk := list(islice(waiting, _AT_ONCE)):
+        short = [text.lstrip()[: max_length * _CHARACTERS] for text in chunk]
+        for encoding in tokenizer.encode_batch_fast(short):
+            yield encoding.ids or [UNKNOWN]
