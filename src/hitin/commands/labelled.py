@@ -1,0 +1,145 @@
+"""Labelled documents for training and scoring: every label is checked where file and line are known."""
+
+import shlex
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from hitin.commands.console import FileProgress
+from hitin.documents import Document, Keys, documents_in
+from hitin.errors import InputError, shown
+from hitin.files import Source
+from hitin.labels import LabelReader, LabelSet
+from hitin.names import ROOT, SEPARATORS
+from hitin.taxonomy import Taxonomy
+from hitin.taxonomy.builder import Homonyms
+from hitin.taxonomy.reading import Format
+
+_SHOW_EVERY = 512  # documents
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a taxonomy and documents are read: what the options of the command say."""
+
+    format: Format = "auto"
+    separator: str | None = None
+    root: str | None = ROOT
+    homonyms: Homonyms = "merge"
+    encoding: str | None = None
+    taxonomy_encoding: str | None = None
+    text_key: str | None = None
+    label_key: str | None = None
+
+    def taxonomy(self, file: str) -> tuple[Taxonomy, list[str]]:
+        """The taxonomy of a file, and what a person should look at in it."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            taxonomy = Taxonomy.read(
+                file,
+                format=self.format,
+                separator=self.separator,
+                root=self.root,
+                homonyms=self.homonyms,
+                encoding=self.taxonomy_encoding or self.encoding,
+            )
+        return taxonomy, [str(warning.message) for warning in caught]
+
+    def labels(self, taxonomy: Taxonomy) -> LabelReader:
+        separators = (self.separator, *SEPARATORS) if self.separator else SEPARATORS
+        return LabelReader(taxonomy, separators=separators, root=self.root)
+
+    @property
+    def keys(self) -> Keys:
+        return Keys(self.text_key, self.label_key)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Texts and the numbers of their labels, ancestors included."""
+
+    texts: list[str] = field(default_factory=list)
+    labels: list[tuple[int, ...]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def names(self, taxonomy: Taxonomy) -> Iterator[list[str]]:
+        """The labels as the estimator wants them."""
+        return ([taxonomy.labels[label] for label in labels] for labels in self.labels)
+
+
+def read_labelled(
+    files: Iterable[str], reading: Reading, labels: LabelReader, progress: FileProgress | None = None
+) -> Labelled:
+    """All documents of the files."""
+    found = Labelled()
+    for document, label_set in labelled_documents(files, reading, labels, progress):
+        found.texts.append(document.text)
+        found.labels.append(label_set.ids)
+    return found
+
+
+def labelled_documents(
+    files: Iterable[str], reading: Reading, labels: LabelReader, progress: FileProgress | None = None
+) -> Iterator[tuple[Document, LabelSet]]:
+    """Stream documents with their labels; a label that the taxonomy does not have is an error with its place."""
+    for file in files:
+        with Source(file, encoding=reading.encoding) as source:
+            for number, document in enumerate(documents_in(source, reading.keys)):
+                label_set = labels.read(document.labels)
+                if label_set.unknown:
+                    raise _unknown_label(document, label_set.unknown[0], labels)
+                if progress and number % _SHOW_EVERY == 0:
+                    progress(source.name, source.position, source.size)
+                yield document, label_set
+
+
+def _unknown_label(document: Document, label: str, labels: LabelReader) -> InputError:
+    near = labels.nearest(label)
+    meant = f"Did you mean {shown(near)}? " if near else "Add it to the taxonomy, or correct the document. "
+    return InputError(
+        f"the label {shown(label)} is not in the taxonomy",
+        kind="unknown-label",
+        file=document.file,
+        line=document.line,
+        remedy=f"{meant}hitin check lists all such labels.",
+    )
+
+
+def command(*words: object) -> str:
+    """A `hitin` command for people to copy."""
+    return f"hitin {shlex.join(map(str, words))}"
+
+
+def doubts(taxonomy: Taxonomy, train: Labelled, val: Labelled | None) -> Iterator[str]:
+    """What a person should know of documents before they are trained on."""
+    yield from _unlearnable(taxonomy, train)
+    for name, documents in (("training", train), ("validation", val or Labelled())):
+        unlabelled = sum(not labels for labels in documents.labels)
+        if unlabelled:
+            yield f"{_documents(unlabelled, name)} no label: every label counts as wrong for them"
+    distinct = set(train.texts)
+    if len(distinct) < len(train):
+        yield f"{_documents(len(train) - len(distinct), 'training')} a text that came before"
+    leaked = sum(text in distinct for text in val.texts) if val else 0
+    if leaked:
+        yield f"{_documents(leaked, 'validation')} the text of a training document: scores on them say nothing"
+
+
+def _documents(count: int, name: str) -> str:
+    return f"{count:,} {name} document has" if count == 1 else f"{count:,} {name} documents have"
+
+
+def _unlearnable(taxonomy: Taxonomy, train: Labelled) -> Iterator[str]:
+    used = {label for labels in train.labels for label in labels}
+    missing = [label for number, label in enumerate(taxonomy.labels) if number not in used]
+    if missing:
+        yield (
+            f"{len(missing):,} of {len(taxonomy):,} labels have no training document and cannot be learnt: "
+            f"{_first(missing)}"
+        )
+
+
+def _first(names: Sequence[str], most: int = 3) -> str:
+    return ", ".join(shown(name) for name in names[:most]) + (", ..." if len(names) > most else "")

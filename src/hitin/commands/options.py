@@ -1,0 +1,97 @@
+"""Options that several verbs have, in the same words. Nothing heavy is imported here."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class TaxonomyFormat(StrEnum):
+    auto = "auto"
+    hiagm = "hiagm"
+    edges = "edges"
+    json = "json"
+    paths = "paths"
+
+
+class DocumentFormat(StrEnum):
+    auto = "auto"
+    text = "text"
+    jsonl = "jsonl"
+    csv = "csv"
+    tsv = "tsv"
+    parquet = "parquet"
+
+
+class HomonymPolicy(StrEnum):
+    merge = "merge"
+    separate = "separate"
+
+
+class TreeMethod(StrEnum):
+    optimal = "optimal"
+    paper = "paper"
+    random = "random"
+    taxonomy = "taxonomy"
+
+
+class DeviceName(StrEnum):
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+    mps = "mps"
+
+
+class PrecisionName(StrEnum):
+    auto = "auto"
+    fp32 = "fp32"
+    bf16 = "bf16"
+    fp16 = "fp16"
+
+
+class ResumePolicy(StrEnum):
+    auto = "auto"
+    never = "never"
+
+
+class DecisionPolicy(StrEnum):
+    raw = "raw"
+    consistent = "consistent"
+
+
+class BestBy(StrEnum):
+    select = "select"
+    micro = "micro"
+    macro = "macro"
+
+
+TaxonomyFile = Annotated[str, typer.Argument(help="The file of labels: TSV, CSV, JSON, or a path a line.")]
+Format = Annotated[TaxonomyFormat, typer.Option(help="The taxonomy's format, where it is not recognised.")]
+Separator = Annotated[str | None, typer.Option(help=r"What stands between the names of a path; \t is a tab.")]
+Root = Annotated[str, typer.Option(help="The name of the artificial root, which is no label.")]
+Homonyms = Annotated[
+    HomonymPolicy, typer.Option(help="The same name under two parents, in paths and nested JSON: one label, or two.")
+]
+TextKey = Annotated[str | None, typer.Option(help="The key or column of the text, if not text, token or doc_token.")]
+LabelKey = Annotated[
+    str | None, typer.Option(help="The key or column of the labels, if not label, labels or doc_label.")
+]
+Encoding = Annotated[str | None, typer.Option(help="The encoding of the documents, if not UTF-8.")]
+TaxonomyEncoding = Annotated[
+    str | None, typer.Option(help="The encoding of the taxonomy, if not that of the documents.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+ModelFolder = Annotated[str, typer.Argument(metavar="MODEL", help="The folder that `hitin train` wrote.")]
+Device = Annotated[DeviceName, typer.Option(help="Where to compute; auto takes a GPU if there is one.")]
+Threshold = Annotated[
+    float | None, typer.Option(min=0, max=1, help="The probability above which a label is given, if not the model's.")
+]
+Policy = Annotated[
+    DecisionPolicy | None,
+    typer.Option(help="Labels above the threshold (raw), or those and their ancestors (consistent)."),
+]
+
+
+def unescaped(separator: str | None) -> str | None:
+    return separator.replace("\\t", "\t") if separator is not None else None

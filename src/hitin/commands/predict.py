@@ -1,0 +1,69 @@
+"""`hitin predict`."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from hitin.commands import options
+from hitin.commands.console import busy, file_progress, person_watches, say
+
+
+def predict(
+    model: options.ModelFolder,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILES",
+            help="Files of texts: .txt (a text a line), JSONL, CSV, TSV or Parquet. None, or -: standard input.",
+        ),
+    ] = None,
+    out: Annotated[str | None, typer.Option("--out", "-o", help="A file to write instead of standard output.")] = None,
+    top: Annotated[int, typer.Option(min=0, help="Tell the K most probable labels besides.", metavar="K")] = 0,
+    all_scores: Annotated[
+        bool, typer.Option("--all-scores", help="Tell the probabilities of all labels, not only of those given.")
+    ] = False,
+    with_text: Annotated[bool, typer.Option("--with-text", help="Repeat the text in the answer.")] = False,
+    threshold: options.Threshold = None,
+    policy: options.Policy = None,
+    format: Annotated[
+        options.DocumentFormat, typer.Option(help="The format of the texts, where it is not recognised.")
+    ] = options.DocumentFormat.auto,
+    text_key: options.TextKey = None,
+    encoding: options.Encoding = None,
+    device: options.Device = options.DeviceName.auto,
+) -> None:
+    """Give texts their labels: a line of JSON for each, in the order of the input.
+
+    Standard input is a text a line, or JSON lines if the first one begins with {. Each answer has the labels from the
+    top down, the paths to the deepest of them, and their probabilities; and the id of a document that has one.
+
+    Examples:
+
+        echo "the parcel is late" | hitin predict model
+        hitin predict model new.jsonl --top 3 > labels.jsonl
+        hitin predict model new.csv --text-key body --threshold 0.3 --out labels.jsonl.gz
+    """
+    with busy("loading the model"):
+        from hitin.commands.models import load_classifier
+        from hitin.commands.prediction import Answers, Texts, answer_lines
+        from hitin.writing import check_writable, write_text
+
+        if out is not None:
+            check_writable(out)
+        classifier = load_classifier(
+            model, device=device.value, policy=policy.value if policy else None, threshold=threshold
+        )
+    wanted = files or ["-"]
+    if "-" in wanted and sys.stdin is not None and sys.stdin.isatty() and person_watches():
+        say("Write a text a line; Ctrl-D ends.")
+    texts = Texts(classifier.taxonomy_, format.value, text_key, encoding)
+    answers = Answers(classifier, top, all_scores, with_text)
+    answers_scroll = out is None and sys.stdout is not None and sys.stdout.isatty()
+    with file_progress(not answers_scroll) as progress:
+        chunks = texts.chunks(wanted, progress)
+        if out is not None:
+            write_text(out, answer_lines(chunks, answers))
+            return
+        for lines in answer_lines(chunks, answers, getattr(sys.stdout, "encoding", None) or "utf-8"):
+            typer.echo(lines, nl=False)  # which flushes

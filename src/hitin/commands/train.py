@@ -1,0 +1,119 @@
+"""`hitin train`."""
+
+import json
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from hitin.commands import options
+from hitin.commands.console import INTERRUPTED, errors_as_json, file_progress, say, warn
+
+
+def train(
+    taxonomy: options.TaxonomyFile,
+    documents: Annotated[
+        list[str],
+        typer.Argument(metavar="TRAIN", help="Files of training documents: JSONL, CSV, TSV or Parquet."),
+    ],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="The folder of the model; made if need be.")],
+    val: Annotated[
+        list[str] | None,
+        typer.Option(help="A file of validation documents, by which the best epoch is chosen; may be given again."),
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(help="hitin (the default), or one of those it is compared with.")
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="textrcnn (the default), or the name or folder of a Hugging Face model.")
+    ] = None,
+    preset: Annotated[str | None, typer.Option(help="The settings of a preset, or of a TOML file.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="At most so many times over the documents.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Documents in a batch.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="The highest learning rate.")] = None,
+    height: Annotated[int | None, typer.Option("--height", "-k", min=1, help="The height of the coding tree.")] = None,
+    vectors: Annotated[str | None, typer.Option(help="A file of word vectors to begin with.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Where all chance comes from.")] = None,
+    precision: Annotated[options.PrecisionName | None, typer.Option(help="The precision of the numbers.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other setting of a run; may be given again."),
+    ] = None,
+    device: options.Device = options.DeviceName.auto,
+    resume: Annotated[
+        options.ResumePolicy, typer.Option(help="Go on with a training that was interrupted, or begin anew.")
+    ] = options.ResumePolicy.auto,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a finished model.")] = False,
+    format: options.Format = options.TaxonomyFormat.auto,
+    separator: options.Separator = None,
+    root: options.Root = "Root",
+    homonyms: options.Homonyms = options.HomonymPolicy.merge,
+    text_key: options.TextKey = None,
+    label_key: options.LabelKey = None,
+    encoding: options.Encoding = None,
+    taxonomy_encoding: options.TaxonomyEncoding = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Train a classifier on documents and a taxonomy.
+
+    Without --val a part of the documents is held out. Ctrl-C loses nothing: the same command goes on where it
+    stopped. The folder holds the model, its card (README.md) and the log of the training.
+
+    Examples:
+
+        hitin train taxonomy.tsv train.jsonl --val val.jsonl --out model
+        hitin train taxonomy.tsv train.jsonl --out model --epochs 10 --seed 1
+        hitin train taxonomy.tsv train.csv --out model --encoder bert-base-uncased --batch-size 16
+        hitin train taxonomy.tsv train.jsonl --out model --preset my.toml --set dropout=0.2 --set select=macro
+    """
+    from hitin.commands import training
+    from hitin.commands.labelled import Reading
+    from hitin.display import watching
+    from hitin.settings import parse_option
+
+    chosen: dict[str, object] = {
+        "method": method,
+        "encoder": encoder,
+        "preset": preset,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "height": height,
+        "vectors": vectors,
+        "seed": seed,
+        "precision": precision.value if precision else None,
+    }
+    reading = Reading(
+        format=format.value,
+        separator=options.unescaped(separator),
+        root=root,
+        homonyms=homonyms.value,
+        encoding=encoding,
+        taxonomy_encoding=taxonomy_encoding,
+        text_key=text_key,
+        label_key=label_key,
+    )
+    with errors_as_json(as_json):
+        chosen |= dict(map(parse_option, settings or ()))
+        task = training.prepare(out, overwrite=overwrite, device=device.value, options=chosen)
+        with file_progress() as progress:
+            data = training.read_data(taxonomy, documents, val or (), reading, progress)
+        warn(data.warnings)
+        try:
+            with watching() as watcher:
+                trained = training.train_model(task, data, resume=resume.value, watcher=watcher)
+        except KeyboardInterrupt:
+            _say_how_to_go_on(out)
+    typer.echo(json.dumps(trained.to_json(), indent=2) if as_json else training.show_trained(trained))
+
+
+def _say_how_to_go_on(out: str) -> NoReturn:
+    """Leave, with word of what is saved."""
+    from hitin.commands.training import repeat_command, saved_state
+
+    state = saved_state(out)
+    if state is None:
+        raise KeyboardInterrupt
+    say(f"stopped; the state is saved in {state}")
+    say(f"Go on with: {repeat_command(sys.argv[1:])}")
+    raise typer.Exit(INTERRUPTED)

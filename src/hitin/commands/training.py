@@ -1,0 +1,142 @@
+"""What `hitin train` does: read, check, train, and say what came of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hitin.commands.console import FileProgress
+from hitin.commands.labelled import Labelled, Reading, command, doubts, read_labelled
+from hitin.errors import InputError, printable
+from hitin.estimator import HierarchicalTextClassifier, Resume
+from hitin.model_folder import MANIFEST, TRAINING, is_model
+from hitin.settings import Run
+from hitin.taxonomy import Taxonomy
+from hitin.training import CHECKPOINT, History, build_accelerator
+from hitin.training_log import Watcher
+from hitin.writing import check_writable
+
+
+@dataclass(frozen=True)
+class Data:
+    """A taxonomy with its documents, and what a person should know of them."""
+
+    taxonomy: Taxonomy
+    train: Labelled
+    val: Labelled | None
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model: where it is, and how it came about."""
+
+    folder: str
+    classifier: HierarchicalTextClassifier
+
+    @property
+    def history(self) -> History:
+        return self.classifier.history_
+
+    def to_json(self) -> dict[str, object]:
+        chosen = self.history.chosen
+        return {
+            "model": self.folder,
+            "labels": len(self.classifier.taxonomy_),
+            "documents": self.classifier.sizes_,
+            "epochs": len(self.history.epochs),
+            "best_epoch": int(chosen["epoch"]),
+            "validation": {name: chosen[name] for name in _SCORES if name in chosen},
+            "seconds": round(self.history.seconds, 3),
+        }
+
+
+_SCORES = {"micro_f1": "micro-F1", "macro_f1": "macro-F1", "val_loss": "loss"}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A classifier to train, the settings of its run, and the folder it goes to."""
+
+    classifier: HierarchicalTextClassifier
+    run: Run
+    out: str
+
+
+def prepare(out: str, *, overwrite: bool, device: str, options: Mapping[str, object]) -> Task:
+    """What is to be trained, after all that can be wrong without a look at the data."""
+    folder = Path(out)
+    check_writable(folder / MANIFEST)
+    if is_model(folder) and not overwrite:
+        raise InputError(
+            "the folder holds a finished model",
+            kind="model-exists",
+            file=out,
+            remedy="Choose another folder, or replace the model with --overwrite.",
+        )
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    run = Run.of(**given)
+    build_accelerator(device, run.training)
+    return Task(HierarchicalTextClassifier(device=device, **given), run, out)
+
+
+def read_data(
+    taxonomy_file: str,
+    train_files: Sequence[str],
+    val_files: Sequence[str],
+    reading: Reading,
+    progress: FileProgress | None = None,
+) -> Data:
+    """The taxonomy and all documents, every label checked."""
+    taxonomy, told = reading.taxonomy(taxonomy_file)
+    labels = reading.labels(taxonomy)
+    train = read_labelled(train_files, reading, labels, progress)
+    val = read_labelled(val_files, reading, labels, progress) if val_files else None
+    found = [*doubts(taxonomy, train, val)]
+    if found:
+        found.append(f"{command('check', taxonomy_file, *train_files, *val_files)} shows more")
+    return Data(taxonomy, train, val, (*told, *found))
+
+
+def train_model(task: Task, data: Data, *, resume: Resume, watcher: Watcher) -> Trained:
+    """Train, and write the model into its folder."""
+    taxonomy, val = data.taxonomy, None
+    if data.val is not None:
+        val = data.val.texts, data.val.names(taxonomy)
+    elif task.run.training.validation:
+        part = f"{task.run.training.validation:.0%}"
+        watcher.note(f"there is no --val: {part} of the documents are held out to choose the best epoch by")
+    classifier = task.classifier.set_params(taxonomy=taxonomy)
+    classifier.fit(data.train.texts, data.train.names(taxonomy), val, out=task.out, resume=resume, watcher=watcher)
+    return Trained(task.out, classifier)
+
+
+def saved_state(out: str) -> Path | None:
+    """The checkpoint from which an interrupted training goes on, if it came so far."""
+    path = Path(out) / TRAINING / CHECKPOINT
+    return path if path.is_file() else None
+
+
+def repeat_command(arguments: Sequence[str]) -> str:
+    """The command that goes on: the same, less what would begin anew."""
+    words = list(arguments)
+    while "--resume" in words:
+        at = words.index("--resume")
+        del words[at : at + 2]
+    return command(*(word for word in words if not word.startswith("--resume=")))
+
+
+def show_trained(trained: Trained) -> str:
+    """A few lines for people."""
+    history, chosen = trained.history, trained.history.chosen
+    scores = ", ".join(f"{words} {chosen[name]:.4f}" for name, words in _SCORES.items() if name in chosen)
+    kind = "best" if "select" in history.best else "last"
+    rows = [
+        (f"{kind} epoch", f"{chosen['epoch']:.0f} of {len(history.epochs)}"),
+        ("validation", scores or "none"),
+        ("time", f"{history.seconds:,.1f} s"),
+        ("model", trained.folder),
+    ]
+    lines = [f"  {name:<12}{printable(value, most=1000)}" for name, value in rows]
+    texts = command("predict", trained.folder)
+    return "\n".join(["trained", *lines, "Next:", f'  echo "..." | {printable(texts, most=1000)}'])
