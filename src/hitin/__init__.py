@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hitin.errors import InputError as InputError
     from hitin.errors import InputWarning as InputWarning
     from hitin.errors import MissingExtraError as MissingExtraError
+    from hitin.estimator import HierarchicalTextClassifier as HierarchicalTextClassifier
     from hitin.labels import LabelReader as LabelReader
     from hitin.labels import LabelSet as LabelSet
     from hitin.taxonomy import Taxonomy as Taxonomy
@@ -30,6 +31,7 @@ _HOMES = {
     "CodingTree": "hitin.coding_tree",
     "Document": "hitin.documents",
     "Graph": "hitin.coding_tree",
+    "HierarchicalTextClassifier": "hitin.estimator",
     "HitinError": "hitin.errors",
     "InputError": "hitin.errors",
     "InputWarning": "hitin.errors",

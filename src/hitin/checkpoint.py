@@ -3,8 +3,10 @@
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -14,64 +16,121 @@ from torch import Tensor, nn
 from hitin.errors import InputError
 from hitin.writing import replacing
 
-_OPTIMISER = "optimiser."
 _NETWORK = "network."
+_OPTIMISER = "optimiser."
+_PROGRESS = "progress"
+_CHECKSUM = "checksum"
+
+_MODEL = "Copy the model again, or train it again."
+_ANEW = 'Begin anew with --resume never (in Python: resume="never").'
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
     """Write tensors whole or not at all, and safely on the disk before the old file goes."""
-    own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    own, told = _apart(tensors), dict(metadata or {})
+    told[_CHECKSUM] = _checksum(own, told)
     with replacing(path) as part:
-        save_file(own, part, dict(metadata) if metadata else None)
+        part.touch()
+        mode = part.stat().st_mode  # as usual for the user: the library's files are for no one else to read
+        try:
+            save_file(own, part, told)
+        except SafetensorError as error:  # no room on the disk, mostly
+            raise OSError(str(error)) from error
+        part.chmod(mode)
         with part.open("rb+") as file:
             os.fsync(file.fileno())
 
 
-def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+def load_tensors(
+    path: Path, *, kind: str = "damaged-model", remedy: str = _MODEL
+) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors and the metadata of a file, or an error that says it is damaged."""
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata = dict(file.metadata() or {})
+        if metadata.pop(_CHECKSUM, None) == _checksum(tensors, metadata):
+            return tensors, metadata
+        problem = "the file is damaged: its checksum is wrong"
     except FileNotFoundError:
-        problem, remedy = "the file of weights is missing", "Is this the folder of a model? Copy it whole."
+        problem = "this file is missing"
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
-        problem, remedy = f"the weights are damaged or cut short ({error})", "Copy the model again, or train it again."
-    raise InputError(problem, kind="damaged-model", file=str(path), remedy=remedy)
+        problem = f"the file is damaged or cut short ({error})"
+    raise InputError(problem, kind=kind, file=str(path), remedy=remedy)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a kill left of files that were being written."""
+    for pattern in (".*.part", ".tmp??????"):  # ours, and those of safetensors
+        for path in folder.glob(pattern):
+            path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What `save_checkpoint` wrote."""
+
+    progress: dict[str, Any]
+    weights: dict[str, Tensor]
+    optimiser: dict[int, dict[str, Tensor]]
+
+    def restore(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+        """Put the weights and the optimiser's state back."""
+        network.load_state_dict(self.weights)
+        optimiser.load_state_dict({"state": self.optimiser, "param_groups": optimiser.state_dict()["param_groups"]})
 
 
 def save_checkpoint(
     path: Path, network: nn.Module, optimiser: torch.optim.Optimizer, progress: Mapping[str, Any]
 ) -> None:
-    """One file from which `load_checkpoint` goes on."""
+    """One file from which a run can go on."""
     tensors = {f"{_NETWORK}{name}": tensor for name, tensor in network.state_dict().items()}
     for number, state in optimiser.state_dict()["state"].items():
         tensors |= {f"{_OPTIMISER}{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
-    save_tensors(path, tensors, {"progress": json.dumps(progress)})
+    save_tensors(path, tensors, {_PROGRESS: json.dumps(progress)})
 
 
-def read_progress(path: Path) -> dict[str, Any]:
-    """How far a run has come; nothing else is read."""
+def load_checkpoint(path: Path) -> Checkpoint:
+    """What is in the file, or an error that says it is damaged."""
+    tensors, metadata = load_tensors(path, kind="damaged-checkpoint", remedy=_ANEW)
+    weights: dict[str, Tensor] = {}
+    optimiser: dict[int, dict[str, Tensor]] = {}
     try:
-        with safe_open(path, framework="pt") as file:
-            progress: dict[str, Any] = json.loads((file.metadata() or {})["progress"])
-            return progress
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"the checkpoint is damaged ({error})",
-            kind="damaged-checkpoint",
-            file=str(path),
-            remedy="Start anew with --resume never.",
-        ) from error
+        for name, tensor in tensors.items():
+            if name.startswith(_NETWORK):
+                weights[name.removeprefix(_NETWORK)] = tensor
+            else:
+                number, key = name.removeprefix(_OPTIMISER).split(".", 1)
+                optimiser.setdefault(int(number), {})[key] = tensor
+        return Checkpoint(json.loads(metadata[_PROGRESS]), weights, optimiser)
+    except (ValueError, KeyError) as error:
+        raise damaged_checkpoint(path, f"this is no checkpoint ({error})") from error
 
 
-def load_checkpoint(path: Path, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
-    """Put the weights and the optimiser's state back."""
-    tensors, _ = load_tensors(path)
-    weights = {name.removeprefix(_NETWORK): tensor for name, tensor in tensors.items() if name.startswith(_NETWORK)}
-    network.load_state_dict(weights)
-    state: dict[int, dict[str, Tensor]] = {}
+def damaged_checkpoint(path: Path, problem: str) -> InputError:
+    return InputError(problem, kind="damaged-checkpoint", file=str(path), remedy=_ANEW)
+
+
+def load_weights(path: Path) -> dict[str, Tensor]:
+    """The weights of an epoch."""
+    return load_tensors(path, kind="damaged-checkpoint", remedy=_ANEW)[0]
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """On the CPU, and no two in the same memory, which the format does not know."""
+    own: dict[str, Tensor] = {}
+    seen: set[int] = set()
     for name, tensor in tensors.items():
-        if name.startswith(_OPTIMISER):
-            number, key = name.removeprefix(_OPTIMISER).split(".", 1)
-            state.setdefault(int(number), {})[key] = tensor
-    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+        plain = tensor.detach().cpu().contiguous()
+        place = plain.untyped_storage().data_ptr()
+        own[name] = plain.clone() if place in seen else plain
+        seen.add(place)
+    return own
+
+
+def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    value = crc32(json.dumps(metadata, sort_keys=True).encode())
+    for name in sorted(tensors):
+        value = crc32(name.encode(), value)
+        value = crc32(tensors[name].reshape(-1).view(torch.uint8).numpy().data, value)
+    return f"{value:08x}"

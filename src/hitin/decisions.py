@@ -47,12 +47,17 @@ class Decisions:
 
     @classmethod
     def from_json(cls, text: str, file: str) -> "Decisions":
+        """What `to_json` wrote, perhaps changed by hand; nothing in it may be left unread."""
         try:
-            values = json.loads(text)
-            return cls(values["policy"], values["threshold"])
-        except (ValueError, KeyError, TypeError) as error:
+            return cls(**json.loads(text))
+        except InputError as error:
+            raise InputError(error.message, kind="damaged-model", file=file, remedy=error.remedy) from error
+        except (ValueError, TypeError, RecursionError) as error:
             raise InputError(
-                f"the decisions are damaged ({error})", kind="damaged-model", file=file, remedy="Copy the model again."
+                f"the decisions are damaged, or of a newer hitin ({error})",
+                kind="damaged-model",
+                file=file,
+                remedy="Copy the model again; or delete the file, and the policy and threshold are the usual ones.",
             ) from error
 
 
@@ -68,5 +73,6 @@ def with_ancestors(chosen: Decided, taxonomy: Taxonomy) -> Decided:
 
 
 def probabilities_of(logits: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The logistic function, without overflow."""
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * logits)), dtype=np.float32)
+    """The logistic function, without overflow and as exact for small probabilities as for large ones."""
+    small = np.exp(-np.abs(logits))
+    return np.asarray(np.where(logits >= 0, 1, small) / (1 + small), dtype=np.float32)

@@ -9,7 +9,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Within it, the first signal only sets `wanted`; a second one interrupts at once."""
+    """Within it, the first signal only sets `wanted`; a second one interrupts at once.
+
+    A signal that no one has looked at by the end is not lost.
+    """
 
     def __init__(self) -> None:
         self.wanted = False
@@ -25,9 +28,16 @@ class Interrupts:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            if handler is not None:  # it was not set from Python
+                signal.signal(number, handler)
+        if kind is None:
+            self.check()
 
-    def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+    def check(self, done: int = 0) -> None:  # noqa: ARG002
+        """Interrupt here if it is wanted. It can stand where someone is told how many more documents are done."""
         if self.wanted:
             raise KeyboardInterrupt
+
+    def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        self.check()
         self.wanted = True

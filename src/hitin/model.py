@@ -10,6 +10,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from hitin.batches import Batch, Examples, by_length
+from hitin.chance import own_chance
 from hitin.encoders import build_encoder
 from hitin.encoders.interface import Encoded, TextEncoder
 from hitin.encoders.vectors import Coverage
@@ -61,8 +62,7 @@ class Model:
     @classmethod
     def build(cls, taxonomy: Taxonomy, run: Run, texts: Sequence[str]) -> "Model":
         """A model to train, its vocabulary from these texts. Its start depends on the seed of the run alone."""
-        with torch.random.fork_rng():
-            torch.manual_seed(run.training.seed)
+        with own_chance(run.training.seed):
             encoder, tokenizer, coverage = build_encoder(run.encoder, texts)
             method = METHODS[run.method_name].module(taxonomy, encoder.width, run.method)
         return cls(Network(encoder, method), tokenizer, taxonomy, run, coverage)
@@ -110,7 +110,7 @@ def logits_of(network: Network, examples: Examples, advance: Advance | None = No
     return logits
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def vectors_of(network: Network, examples: Examples, advance: Advance | None = None) -> Tensor:
     """(documents, d): what the encoder makes of each document, without dropout; for an encoder that is frozen."""
     device = next(network.parameters()).device
@@ -124,4 +124,4 @@ def vectors_of(network: Network, examples: Examples, advance: Advance | None = N
                 advance(len(rows))
     finally:
         network.train(was_training)
-    return vectors.clone()
+    return vectors

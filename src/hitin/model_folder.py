@@ -5,8 +5,9 @@ one that was damaged or mixed with another is recognised.
 """
 
 import json
-from collections.abc import Mapping
-from hashlib import sha256
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,16 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from hitin import __version__
-from hitin.checkpoint import load_tensors, save_tensors
+from hitin.chance import own_chance
+from hitin.checkpoint import load_tensors, remove_leftovers, save_tensors
 from hitin.decisions import Decisions
 from hitin.encoders import encoder_config, restore_encoder
-from hitin.errors import InputError
+from hitin.errors import HitinError, InputError, printable, shown
 from hitin.methods import METHODS
 from hitin.model import Model, Network
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
-from hitin.writing import write_text
+from hitin.writing import check_writable, unwritable, write_text
 
 FORMAT = 1
 MANIFEST = "model.json"
@@ -35,36 +37,47 @@ DECISIONS = "decisions.json"
 CARD = "README.md"
 TRAINING = "training"
 
-_FREE = (CARD, DECISIONS)  # what may be changed afterwards
+_FIXED = (RUN, TAXONOMY, TOKENIZER, WEIGHTS)
+"""What every model has and no one may change; of transformers there is `ENCODER`, too."""
+_ANOTHER = "Name the folder that hitin train wrote."
 
 
 def save_model(model: Model, folder: Path, *, decisions: Decisions, card: str) -> None:
     """Write the folder; until the last file is there it counts as unfinished."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MANIFEST).unlink(missing_ok=True)
-    save_tensors(folder / WEIGHTS, model.network.state_dict())
-    model.taxonomy.write(folder / TAXONOMY)
-    texts = {RUN: model.run.to_toml(), TOKENIZER: model.tokenizer.to_str(), DECISIONS: decisions.to_json(), CARD: card}
+    fixed = {RUN: model.run.to_toml(), TOKENIZER: model.tokenizer.to_str()}
     config = encoder_config(model.network.encoder)
     if config is not None:
-        texts[ENCODER] = config
-    for name, text in texts.items():
+        fixed[ENCODER] = config
+    check_writable(folder / MANIFEST)
+    try:
+        (folder / MANIFEST).unlink(missing_ok=True)
+        remove_leftovers(folder)
+    except OSError as error:
+        raise unwritable(folder / MANIFEST, error) from error
+    save_tensors(folder / WEIGHTS, model.network.state_dict())
+    model.taxonomy.write(folder / TAXONOMY)
+    for name, text in (fixed | {DECISIONS: decisions.to_json(), CARD: card}).items():
         write_text(folder / name, [text])
-    files = {name: _checksum(folder / name) for name in sorted([WEIGHTS, TAXONOMY, *texts]) if name not in _FREE}
-    manifest = {"format": FORMAT, "hitin": __version__, "files": files}
+    checksums = {name: _checksum(folder / name) for name in sorted({*_FIXED, *fixed})}
+    manifest = {"format": FORMAT, "hitin": __version__, "files": checksums}
     write_text(folder / MANIFEST, [json.dumps(manifest, indent=2) + "\n"])
 
 
 def load_model(folder: Path) -> tuple[Model, Decisions]:
     """The model of a folder, or an error that says what is wrong with it."""
-    _check_files(folder, _manifest(folder))
-    run = Run.of(preset=folder / RUN)
-    taxonomy = Taxonomy.read(folder / TAXONOMY)
-    tokenizer = _tokenizer(folder / TOKENIZER)
+    files = _manifest(folder)
+    for name, checksum in files.items():
+        _check_file(folder / name, checksum)
     tensors, _ = load_tensors(folder / WEIGHTS)
-    config = (folder / ENCODER).read_text(encoding="utf-8") if (folder / ENCODER).is_file() else None
-    network = _restored(folder, run, taxonomy, tokenizer, tensors, config)
-    network.eval()
+    with _telling(folder / RUN):
+        run = Run.of(preset=folder / RUN)
+    with _telling(folder / TAXONOMY):
+        taxonomy = Taxonomy.read(folder / TAXONOMY)
+    with _telling(folder / TOKENIZER):
+        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+    config = (folder / ENCODER).read_text(encoding="utf-8") if ENCODER in files else None
+    with _telling(folder / WEIGHTS):
+        network = _restored(run, taxonomy, tokenizer, tensors, config)
     return Model(network, tokenizer, taxonomy, run), _decisions(folder / DECISIONS)
 
 
@@ -73,84 +86,97 @@ def is_model(folder: Path) -> bool:
 
 
 def _restored(
-    folder: Path, run: Run, taxonomy: Taxonomy, tokenizer: Tokenizer, tensors: Mapping[str, Tensor], config: str | None
+    run: Run, taxonomy: Taxonomy, tokenizer: Tokenizer, tensors: Mapping[str, Tensor], config: str | None
 ) -> Network:
     own = {name.removeprefix("method."): tensor for name, tensor in tensors.items() if name.startswith("method.")}
-    try:
-        width = tensors["encoder.embedding.weight"].shape[1] if "encoder.embedding.weight" in tensors else 0
+    width = tensors["encoder.embedding.weight"].shape[1] if "encoder.embedding.weight" in tensors else 0
+    with own_chance():
         encoder = restore_encoder(run.encoder, tokenizer, config, width)
         method = METHODS[run.method_name].module.restored(taxonomy, encoder.width, run.method, own)
-        network = Network(encoder, method)
-        network.load_state_dict(dict(tensors))
-    except (KeyError, RuntimeError, ValueError, TypeError) as error:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise _damaged(folder / WEIGHTS, f"the weights do not fit the settings and the taxonomy ({reason})") from error
-    return network
+    network = Network(encoder, method)
+    network.load_state_dict(dict(tensors))
+    return network.eval()
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def _manifest(folder: Path) -> dict[str, str]:
+    """The files of the model that no one may change, with their checksums."""
     path = folder / MANIFEST
-    if not folder.is_dir():
-        raise InputError(
-            "there is no such model",
-            kind="missing-file",
-            file=str(folder),
-            remedy="Name the folder that hitin train wrote.",
-        )
     if not path.is_file():
-        unfinished = (folder / TRAINING).is_dir()
-        raise InputError(
-            "the training of this model is not finished"
-            if unfinished
-            else f"this is not a model: it has no {MANIFEST}",
-            kind="unfinished-model" if unfinished else "no-model",
-            file=str(folder),
-            remedy="Repeat the command that began it: it goes on where it stopped."
-            if unfinished
-            else "Name the folder that hitin train wrote.",
-        )
+        raise _no_model(folder)
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         number, files = manifest["format"], dict(manifest["files"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(path, f"the list of files is damaged ({error})") from error
     if number != FORMAT:
         raise InputError(
-            f"the model has format {number}, this hitin reads {FORMAT}",
+            f"the model has format {shown(number)}, this hitin reads {FORMAT}",
             kind="other-format",
-            file=str(folder),
-            remedy=f"It was written by hitin {manifest.get('hitin')}: install that, or train again.",
+            file=str(path),
+            remedy=f"It was written by hitin {shown(manifest.get('hitin'))}: install that, or train again.",
         )
+    if set(files) - {ENCODER} != set(_FIXED):
+        raise _damaged(path, "the list of files is damaged: it does not name the files of a model")
     return files
 
 
-def _check_files(folder: Path, files: Mapping[str, str]) -> None:
-    for name in (WEIGHTS, RUN, TAXONOMY, TOKENIZER, DECISIONS, *files):
-        path = folder / name
-        if Path(name).name != name or not path.is_file():
-            raise _damaged(path, "this file of the model is missing")
-        if name in files and _checksum(path) != files[name]:
-            raise _damaged(path, "the file is not the one that was saved with the model")
+def _no_model(folder: Path) -> InputError:
+    """Why there is no `MANIFEST`."""
+    if not folder.is_dir():
+        problem, kind, remedy = "there is no such model", "missing-file", _ANOTHER
+    elif (folder / TRAINING).is_dir():
+        problem, kind = "the training of this model is not finished", "unfinished-model"
+        remedy = "Repeat the command that began it: it goes on where it stopped."
+    elif (folder / WEIGHTS).is_file():
+        problem, kind = "the saving of this model was not finished", "unfinished-model"
+        remedy = "Save it again, or copy it whole."
+    else:
+        problem, kind, remedy = f"this is not a model: it has no {MANIFEST}", "no-model", _ANOTHER
+    return InputError(problem, kind=kind, file=str(folder), remedy=remedy)
+
+
+def _check_file(path: Path, checksum: str) -> None:
+    if not path.is_file():
+        raise _damaged(path, "this file of the model is missing")
+    with _telling(path):
+        found = _checksum(path)
+    if found != checksum:
+        raise _damaged(path, "the file is not the one that was saved with the model")
 
 
 def _checksum(path: Path) -> str:
-    digest = sha256()
     with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _tokenizer(path: Path) -> Tokenizer:
-    try:
-        return Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises bare ones
-        raise _damaged(path, f"the tokenizer cannot be read ({error})") from error
+        return file_digest(file, "sha256").hexdigest()
 
 
 def _decisions(path: Path) -> Decisions:
-    return Decisions.from_json(path.read_text(encoding="utf-8", errors="replace"), str(path))
+    """The usual ones where the file is missing: it may be changed, and models are older than it."""
+    if not path.exists():
+        return Decisions()
+    with _telling(path):
+        return Decisions.from_json(path.read_text(encoding="utf-8"), str(path))
+
+
+@contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    """Whatever may go wrong with a file from elsewhere is said with its name."""
+    try:
+        yield
+    except InputError as error:
+        if error.file is None:
+            error.file = str(path)
+        if error.remedy is None:
+            error.remedy = _AGAIN
+        raise
+    except HitinError:
+        raise
+    except Exception as error:  # the tokenizers library raises bare ones
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise _damaged(path, f"this file of the model cannot be used ({printable(reason)})") from error
+
+
+_AGAIN = "Copy the model again, or train it again."
 
 
 def _damaged(path: Path, problem: str) -> InputError:
-    return InputError(problem, kind="damaged-model", file=str(path), remedy="Copy the model again, or train it again.")
+    return InputError(problem, kind="damaged-model", file=str(path), remedy=_AGAIN)

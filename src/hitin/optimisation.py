@@ -39,11 +39,11 @@ def _decays(name: str, parameter: nn.Parameter) -> bool:
 
 
 def learning_rate_factor(settings: TrainingSettings, steps: int) -> Callable[[int], float]:
-    """The learning rate at a step, as a part of the full one."""
-    warmup = max(1, round(settings.warmup * steps))
+    """The learning rate at a step, counted from 0, as a part of the full one, which the step after the warm-up has."""
+    warmup = max(1, round(settings.warmup * steps)) if settings.warmup else 0
 
     def factor(step: int) -> float:
-        if step < warmup and settings.warmup:
+        if step < warmup:
             return (step + 1) / (warmup + 1)
         done = (step - warmup) / max(1, steps - warmup)
         if settings.schedule == "linear":

@@ -1,21 +1,20 @@
 """A run: which encoder, which method, which loss, how it is trained. Defaults, TOML files and options by name."""
 
-import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
-from functools import cache
 from importlib import resources
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
 from hitin.encoders.textrcnn import TextRCNNSettings
 from hitin.encoders.transformer import TransformerSettings
 from hitin.errors import InputError, listed, shown
 from hitin.losses import LossSettings
 from hitin.methods import METHODS
+from hitin.option_values import bad_option, coerced, toml_value, types_of
+from hitin.option_values import parse_option as parse_option
 
 TEXTRCNN = "textrcnn"
 
@@ -67,12 +66,14 @@ class TrainingSettings:
         low |= {"encoder_learning_rate": 0, "weight_decay": 0, "gradient_clip": 0, "checkpoint_seconds": 0}
         for name, least in low.items():
             if not least <= getattr(self, name) < float("inf"):
-                raise _bad(f"{name} is {getattr(self, name)}", f"It is at least {least}.")
+                raise bad_option(f"{name} is {getattr(self, name)}", f"It is at least {least}.")
         for name in ("warmup", "validation"):
             if not 0 <= getattr(self, name) < 1:
-                raise _bad(f"{name} is {getattr(self, name)}", "It is a part of the whole, from 0 to below 1.")
+                raise bad_option(f"{name} is {getattr(self, name)}", "It is a part of the whole, from 0 to below 1.")
         if not 0 < self.layer_decay <= 1:
-            raise _bad(f"layer_decay is {self.layer_decay}", "It is above 0 and at most 1.")
+            raise bad_option(f"layer_decay is {self.layer_decay}", "It is above 0 and at most 1.")
+        if self.seed >= 2**63:
+            raise bad_option(f"seed is {self.seed}", "It is below 2^63.")
 
 
 @dataclass(frozen=True)
@@ -103,11 +104,16 @@ class Run:
     ) -> "Run":
         """Defaults; over them what suits the encoder, then a preset or a TOML file, then options by name.
 
-        `encoder` is `textrcnn`, or the name or folder of a Hugging Face model.
+        `encoder` is `textrcnn`, or the name or folder of a Hugging Face model. What is `None` is not given.
         """
         given = {} if preset is None else read_preset(preset)
-        given |= {name: value for name, value in (("method", method), ("encoder", encoder)) if value is not None}
-        return _run(given | options)
+        options |= {"method": method, "encoder": encoder}
+        try:
+            return _run(given | _without_none(options))
+        except InputError as error:
+            if given and _is_wrong_in(given, error):
+                error.file = str(preset)
+            raise
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Sections of plain values."""
@@ -122,7 +128,7 @@ class Run:
         """A file that `Run.of(preset=...)` reads back."""
         sections = []
         for name, section in self.to_dict().items():
-            lines = [f"{key} = {_toml(value)}" for key, value in section.items()]
+            lines = [f"{key} = {toml_value(value)}" for key, value in section.items()]
             sections.append("\n".join([f"[{name}]", *lines]))
         return "\n\n".join(sections) + "\n"
 
@@ -130,9 +136,20 @@ class Run:
         return replace(self, training=replace(self.training, **changes))
 
 
+_SECTIONS: dict[str, tuple[Any, ...]] = {
+    "encoder": (TextRCNNSettings, TransformerSettings),
+    "method": tuple(method.settings for method in METHODS.values()),
+    "loss": (LossSettings,),
+    "training": (TrainingSettings,),
+}
+"""The sections of a TOML file, and the dataclasses whose options may stand there."""
+
+
 def presets() -> list[str]:
     """The names of the runs that come with `hitin`."""
     folder = resources.files("hitin") / "presets"
+    if not folder.is_dir():
+        return []
     return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
 
 
@@ -149,15 +166,27 @@ def read_preset(preset: str | Path) -> dict[str, object]:
         raise InputError(f"this is not TOML ({error})", kind="bad-run", file=name) from error
     options: dict[str, object] = {}
     for section, values in sections.items():
-        if section not in ("encoder", "method", "loss", "training") or not isinstance(values, dict):
-            raise InputError(
-                f"there is no section [{section}]",
-                kind="bad-run",
-                file=name,
-                remedy="The sections are [encoder], [method], [loss] and [training].",
-            )
+        _check_section(section, values, name)
         options |= values
     return options
+
+
+def _check_section(section: str, values: object, file: str) -> None:
+    """Refuse what belongs elsewhere. Names that no section knows are left to those who know the method."""
+    if not isinstance(values, dict) or section not in _SECTIONS:
+        is_section = isinstance(values, dict)
+        raise InputError(
+            f"there is no section [{section}]" if is_section else f"{shown(section)} stands outside of the sections",
+            kind="bad-run",
+            file=file,
+            remedy=f"The sections are {', '.join(f'[{name}]' for name in _SECTIONS)}.",
+        )
+    for name in values:
+        homes = [home for home, settings in _SECTIONS.items() if name in _names(settings) or name == home]
+        if homes and section not in homes:
+            raise InputError(
+                f"{name} stands in [{section}]", kind="bad-run", file=file, remedy=f"Its section is [{homes[0]}]."
+            )
 
 
 def _file_text(path: Path) -> str:
@@ -176,7 +205,7 @@ def _run(options: Mapping[str, object]) -> Run:
     given = dict(options)
     encoder_name, method_name = str(given.pop("encoder", TEXTRCNN)), str(given.pop("method", "hitin"))
     if method_name not in METHODS:
-        raise _bad(f"there is no method {shown(method_name)}", f"The methods are {', '.join(METHODS)}.")
+        raise bad_option(f"there is no method {shown(method_name)}", f"The methods are {', '.join(METHODS)}.")
     encoder_type: Any = TextRCNNSettings if encoder_name == TEXTRCNN else TransformerSettings
     if encoder_type is TransformerSettings:
         given["encoder"] = encoder_name
@@ -187,82 +216,36 @@ def _run(options: Mapping[str, object]) -> Run:
         "training": TrainingSettings,
     }
     usual = METHODS[method_name].usual.get(encoder_type.__name__, {}) | encoder_type.usual()
-    known = {name for section in sections.values() for name in _types(section)}
+    known = {name for section in sections.values() for name in types_of(section)}
     for name in given:
         if name not in known:
             near = get_close_matches(name, known, n=1)
-            raise _bad(
+            raise bad_option(
                 f"there is no option {shown(name)} for {encoder_name} and {method_name}",
                 f"Did you mean {near[0]}?" if near else f"The options are {listed(sorted(known), most=100)}.",
             )
     given = {name: value for name, value in usual.items() if name in known} | given
     built = {
         section: settings(
-            **{name: _coerced(name, given[name], kind) for name, kind in _types(settings).items() if name in given}
+            **{name: coerced(name, given[name], kind) for name, kind in types_of(settings).items() if name in given}
         )
         for section, settings in sections.items()
     }
     return Run(**built)
 
 
-@cache
-def _types(settings: Any) -> dict[str, Any]:
-    hints = get_type_hints(settings)
-    return {each.name: hints[each.name] for each in fields(settings)}
-
-
-def _coerced(name: str, value: object, kind: Any) -> Any:
-    """The value as the type wants it; numbers and tuples are forgiven their spelling."""
-    origin = get_origin(kind)
-    if origin in (Union, UnionType):
-        return (
-            None
-            if value is None
-            else _coerced(name, value, next(each for each in get_args(kind) if each is not type(None)))
-        )
-    if origin is Literal:
-        if value in get_args(kind):
-            return value
-        raise _bad(f"{name} cannot be {shown(value)}", f"It is one of {', '.join(map(str, get_args(kind)))}.")
-    if hasattr(value, "item"):
-        value = value.item()
-    if origin is tuple and isinstance(value, list | tuple):
-        return tuple(_coerced(name, each, get_args(kind)[0]) for each in value)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if kind is int and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if kind is str and isinstance(value, Path):
-        return str(value)
-    if origin is not tuple and isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
-        return value
-    wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(
-        kind, "a list of whole numbers"
-    )
-    raise _bad(f"{name} is {shown(value)}", f"It is {wanted}.")
-
-
-def parse_option(text: str) -> tuple[str, object]:
-    """`name=value` as it stands on a command line: a value of TOML, or else text."""
-    name, sign, value = text.partition("=")
-    if not sign:
-        raise _bad(f"{shown(text)} sets nothing", "Write it as name=value, for example height=3.")
+def _is_wrong_in(given: Mapping[str, object], error: InputError) -> bool:
+    """Whether options are wrong in the same way by themselves."""
     try:
-        return name.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return name.strip(), value.strip()
+        _run(given)
+    except InputError as again:
+        return again.message == error.message
+    return False
+
+
+def _names(settings: tuple[Any, ...]) -> set[str]:
+    return {name for each in settings for name in types_of(each)}
 
 
 def _without_none(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _toml(value: object) -> str:
-    """JSON's spelling of text, numbers, booleans and lists is TOML's, but for what JSON leaves unescaped."""
-    if isinstance(value, float) and value == int(value) and abs(value) < 1e15:
-        return f"{value:.1f}"
-    return json.dumps(value).replace("\x7f", "\\u007f")
-
-
-def _bad(message: str, remedy: str | None = None) -> InputError:
-    return InputError(message, kind="bad-option", remedy=remedy)

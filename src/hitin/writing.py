@@ -30,7 +30,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
             yield part
             part.replace(target)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
     finally:
         if part is not None:
             with contextlib.suppress(OSError):
@@ -50,7 +50,7 @@ def check_writable(path: str | Path) -> None:
         if not os.access(folder, os.W_OK | os.X_OK) and not Path(path).exists():
             raise PermissionError(errno.EACCES, f"{folder} cannot be written to")
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
 
 
 def _resolved(path: Path) -> Path:
@@ -61,7 +61,8 @@ def _resolved(path: Path) -> Path:
         raise OSError(errno.ELOOP, "a link that leads to itself") from error
 
 
-def _unwritable(path: str | Path, error: OSError) -> InputError:
+def unwritable(path: str | Path, error: OSError) -> InputError:
+    """What to tell a user whose file could not be written."""
     return InputError(
         f"the file cannot be written ({error.strerror or error})",
         kind="unwritable",

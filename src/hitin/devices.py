@@ -1,0 +1,84 @@
+"""Where a model runs and in which precision: the device, and `accelerate` on one or several of them."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState, GradientState, PartialState
+from torch import Tensor
+
+from hitin.errors import InputError, shown
+from hitin.settings import TrainingSettings
+
+_STATES = (PartialState, AcceleratorState, GradientState)
+
+
+def choose_device(device: str) -> torch.device:
+    """`cpu`, `cuda`, `cuda:1`, `mps`; `auto` takes a GPU where there is one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "mps" if _has_mps() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise _no_device(device) from error
+    has = {"cpu": True, "mps": _has_mps(), "cuda": (chosen.index or 0) < torch.cuda.device_count()}
+    if not has.get(chosen.type):
+        raise _no_device(device)
+    return chosen
+
+
+def _has_mps() -> bool:
+    return torch.backends.mps.is_available()
+
+
+def _no_device(device: object) -> InputError:
+    return InputError(
+        f"there is no device {shown(device)} here",
+        kind="bad-option",
+        remedy="Choose cpu, or auto, which takes what is there.",
+    )
+
+
+def build_accelerator(device: str, settings: TrainingSettings) -> Accelerator:
+    """`accelerate` on the device, in the precision of the settings."""
+    chosen = choose_device(device)
+    precision = _precision(settings, chosen)
+    if AcceleratorState._shared_state:  # of an earlier training in this process
+        AcceleratorState._reset_state(reset_partial_state=not torch.distributed.is_initialized())
+    return Accelerator(cpu=chosen.type == "cpu", mixed_precision=precision)
+
+
+def _precision(settings: TrainingSettings, device: torch.device) -> str:
+    if settings.precision == "auto":
+        return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "no"
+    if settings.precision == "fp16" and device.type == "cpu":
+        raise InputError("fp16 needs a GPU", kind="bad-option", remedy="Set precision to bf16 or fp32.")
+    return "no" if settings.precision == "fp32" else settings.precision
+
+
+@contextmanager
+def accelerated(device: str, settings: TrainingSettings) -> Iterator[Accelerator]:
+    """An accelerator for a while; what the caller does with `accelerate` goes on afterwards as it was."""
+    chosen = choose_device(device)
+    before = [dict(state._shared_state) for state in _STATES]
+    GradientState._reset_state()
+    try:
+        with torch.cuda.device(chosen) if chosen.type == "cuda" and chosen.index is not None else nullcontext():
+            yield build_accelerator(device, settings)
+    finally:
+        for state, values in zip(_STATES, before, strict=True):
+            state._shared_state.clear()
+            state._shared_state.update(values)
+
+
+def is_main_process() -> bool:
+    """Whether this process is the one that writes files; the only one, mostly."""
+    return not torch.distributed.is_initialized() or torch.distributed.get_rank() == 0
+
+
+def share(tensors: Iterable[Tensor]) -> None:
+    """Give every process the tensors of the main one."""
+    if torch.distributed.is_initialized():
+        for tensor in tensors:
+            torch.distributed.broadcast(tensor, src=0)

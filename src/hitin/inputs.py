@@ -1,0 +1,189 @@
+"""What a classifier is given in Python: texts and labels in the shapes that people have; documents held out."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise, zip_longest
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitin.errors import InputError, listed, shown
+from hitin.labels import LabelReader
+from hitin.taxonomy import Taxonomy
+
+T = TypeVar("T")
+Labels = object
+"""The labels of a document: a name, a path `A > B`, or several of them."""
+LabelIds = tuple[int, ...]
+"""The numbers of a document's labels, ancestors included."""
+
+
+class Documents(NamedTuple):
+    """Texts and the numbers of their labels."""
+
+    texts: list[str]
+    labels: list[LabelIds]
+
+    def take(self, rows: Sequence[int]) -> "Documents":
+        return Documents([self.texts[row] for row in rows], [self.labels[row] for row in rows])
+
+
+def texts_of(texts: Iterable[str]) -> Iterator[str]:
+    """The texts one by one, checked."""
+    if isinstance(texts, str):
+        raise InputError(
+            "one text was given where a list of texts is expected", kind="bad-documents", remedy="Write [text]."
+        )
+    for number, text in enumerate(_iterable(texts, "the texts are"), start=1):
+        if not isinstance(text, str):
+            raise InputError(f"a text is {shown(text)}", kind="bad-documents", line=number, remedy="Texts are strings.")
+        yield text
+
+
+def label_ids_of(taxonomy: Taxonomy, labels: Iterable[Labels], what: str) -> Iterator[LabelIds]:
+    """The numbers of each document's labels: from names, or from a matrix of 0 and 1 with a column for each label."""
+    if isinstance(labels, str):
+        raise InputError(
+            f"one {what} label was given where a list is expected, an entry for each document",
+            kind="bad-labels",
+            remedy="Write [label] for a single document.",
+        )
+    rows = _matrix_rows(taxonomy, labels)
+    if rows is not None:
+        yield from map(taxonomy.closure, rows)
+        return
+    reader = LabelReader(taxonomy)
+    for number, given in enumerate(_iterable(labels, f"the {what} labels are"), start=1):
+        yield _ids(reader, given, what, number)
+
+
+def pairs_of(
+    taxonomy: Taxonomy, texts: Iterable[str], labels: Iterable[Labels], what: str
+) -> Iterator[tuple[str, LabelIds]]:
+    """Texts with the numbers of their labels, one by one."""
+    pairs = zip_longest(texts_of(texts), label_ids_of(taxonomy, labels, what))
+    for number, (text, ids) in enumerate(pairs):
+        if text is None or ids is None:
+            fewer, more = ("texts", "sets of labels") if text is None else ("sets of labels", "texts")
+            raise InputError(
+                f"there are {number} {what} {fewer} but more {more}",
+                kind="bad-documents",
+                remedy="Each text needs its labels, in the same order.",
+            )
+        yield text, ids
+
+
+def documents_of(taxonomy: Taxonomy, texts: Iterable[str], labels: Iterable[Labels], what: str) -> Documents:
+    """All of the documents, at least one of which has a label."""
+    documents = Documents([], [])
+    for text, ids in pairs_of(taxonomy, texts, labels, what):
+        documents.texts.append(text)
+        documents.labels.append(ids)
+    check_labelled(len(documents.texts), any(documents.labels), what)
+    return documents
+
+
+def validation_of(taxonomy: Taxonomy, validation: object) -> Documents:
+    """The validation documents: a pair of texts and labels."""
+    if not isinstance(validation, list | tuple) or len(validation) != 2 or validation[1] is None:
+        raise InputError(
+            "validation documents need labels", kind="bad-documents", remedy="Give a pair: validation=(texts, labels)."
+        )
+    return documents_of(taxonomy, validation[0], validation[1], "validation")
+
+
+def check_labelled(documents: int, has_labels: bool, what: str) -> None:
+    if not documents:
+        raise InputError(f"there are no {what} documents", kind="no-documents", remedy="At least one is needed.")
+    if not has_labels:
+        remedy = "Is the right key or column taken for the labels?"
+        raise InputError(f"no {what} document has a label", kind="no-labels", remedy=remedy)
+
+
+def chunks(values: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of so many values, the last with fewer."""
+    waiting = iter(values)
+    while chunk := list(islice(waiting, size)):
+        yield chunk
+
+
+def hold_out(documents: Documents, part: float, seed: int) -> tuple[Documents, Documents | None]:
+    """Training and validation documents, chosen by chance; equal texts stay together. `None` where they are too few."""
+    place: dict[str, int] = {}
+    groups = np.array([place.setdefault(text, len(place)) for text in documents.texts])
+    order = np.random.default_rng((seed, 1)).permutation(len(place))
+    is_held = np.isin(groups, order[: round(part * len(place))])
+    rest, held = (documents.take(np.flatnonzero(rows).tolist()) for rows in (~is_held, is_held))
+    return (rest, held) if any(rest.labels) and any(held.labels) else (documents, None)
+
+
+def _iterable(values: Iterable[Any], what: str) -> Iterable[Any]:
+    if not isinstance(values, Iterable):
+        raise InputError(
+            f"{what} {shown(values)}", kind="bad-documents", remedy="A list is expected, an entry for each document."
+        )
+    return values
+
+
+def _ids(reader: LabelReader, given: Any, what: str, number: int) -> LabelIds:
+    try:
+        read = reader.read(given if isinstance(given, Iterable) else (given,))
+    except InputError as error:  # what cannot be a label at all
+        error.line = number
+        raise
+    if read.unknown:
+        near = reader.nearest(read.unknown[0])
+        raise InputError(
+            f"the {what} label {shown(read.unknown[0])} is not in the taxonomy",
+            kind="unknown-label",
+            line=number,
+            remedy=f"Did you mean {shown(near)}?" if near else "Add it to the taxonomy, or correct the document.",
+        )
+    return read.ids
+
+
+def _matrix_rows(taxonomy: Taxonomy, labels: Any) -> Iterator[list[int]] | None:
+    """Where the 1s of a matrix are, row by row; `None` if the labels are no matrix of numbers."""
+    if hasattr(labels, "columns"):  # of pandas, which may name them in another order
+        labels = _named_columns(taxonomy, labels)
+    if len(getattr(labels, "shape", ())) != 2 or np.dtype(labels.dtype).kind not in "biuf":
+        return None
+    if labels.shape[1] != len(taxonomy):
+        raise InputError(
+            f"the matrix of labels has {labels.shape[1]} columns, the taxonomy {len(taxonomy)} labels",
+            kind="bad-labels",
+            remedy="It needs a column for each label, in the order of the taxonomy.",
+        )
+    return _sparse_rows(labels.tocsr()) if hasattr(labels, "tocsr") else map(_ones, np.asarray(labels))
+
+
+def _sparse_rows(matrix: Any) -> Iterator[list[int]]:
+    """Of SciPy's compressed rows."""
+    for start, end in pairwise(matrix.indptr.tolist()):
+        yield matrix.indices[start:end][_ones(matrix.data[start:end])].tolist()
+
+
+def _ones(row: NDArray[Any]) -> list[int]:
+    is_one = row == 1
+    if not (is_one | (row == 0)).all():
+        wrong = row[~is_one & (row != 0)][0]
+        raise InputError(
+            f"the matrix of labels holds {wrong}",
+            kind="bad-labels",
+            remedy="1 says that a document has a label, 0 not.",
+        )
+    found: list[int] = np.flatnonzero(is_one).tolist()
+    return found
+
+
+def _named_columns(taxonomy: Taxonomy, table: Any) -> NDArray[Any]:
+    missing = [label for label in taxonomy.labels if label not in table.columns]
+    if missing or len(table.columns) != len(taxonomy):
+        others = [str(name) for name in table.columns if name not in taxonomy]
+        raise InputError(
+            f"the columns of the table of labels are not the labels of the taxonomy (missing: {listed(missing)}; "
+            f"unknown: {listed(others)})",
+            kind="bad-labels",
+            remedy="It needs a column for each label, called by its name.",
+        )
+    return np.asarray(table[list(taxonomy.labels)])

@@ -1,0 +1,51 @@
+"""The weights that a training run keeps: those of the epochs that are best by some score.
+
+While it goes they are called by their epoch, so that a checkpoint always finds what it speaks of; in the end, by the
+score.
+"""
+
+import os
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from hitin.progress import Progress
+from hitin.writing import replacing
+
+_EPOCHS = "epoch-*.safetensors"
+_BESTS = "best-*.safetensors"
+
+
+def best_path(folder: Path, name: str) -> Path:
+    """Where a finished run has the weights of the epoch that was best by `select`, `micro` or `macro`."""
+    return folder / _BESTS.replace("*", name)
+
+
+def weights_path(folder: Path, epoch: int) -> Path:
+    """Where a run under way has the weights of an epoch that is the best by some score so far."""
+    return folder / _EPOCHS.replace("*", str(epoch))
+
+
+def keep_only(folder: Path, epochs: Collection[int]) -> None:
+    """Remove the weights of epochs that are no longer the best."""
+    _remove(folder, _EPOCHS, {weights_path(folder, epoch) for epoch in epochs})
+
+
+def remove_bests(folder: Path) -> None:
+    """Remove what an earlier run found best."""
+    _remove(folder, _BESTS, set())
+
+
+def name_bests(folder: Path, progress: Progress) -> None:
+    """Call the weights by their scores. A file may go by several names."""
+    for name, epoch in progress.best.items():
+        with replacing(best_path(folder, name)) as part:
+            try:
+                os.link(weights_path(folder, epoch), part)
+            except OSError:  # a file system without links
+                shutil.copyfile(weights_path(folder, epoch), part)
+
+
+def _remove(folder: Path, pattern: str, kept: set[Path]) -> None:
+    for path in set(folder.glob(pattern)) - kept:
+        path.unlink(missing_ok=True)
