@@ -15,7 +15,7 @@ from hitin.taxonomy import Taxonomy
 
 @dataclass(frozen=True)
 class FlatSettings:
-    dropout: float = 0.5
+    dropout: float = 0.2
     """On the document's vector."""
 
     def __post_init__(self) -> None:
