@@ -22,9 +22,8 @@ $(READY): pyproject.toml constraints.txt
 	$(PIP) install --quiet --constraint constraints.txt --editable . --group dev
 	touch $@
 
-demo: $(READY)     ## run the main job on the embedded data
-	$(BIN)/hitin check examples/tickets/taxonomy.tsv examples/tickets/train.jsonl examples/tickets/test.csv
-	$(BIN)/hitin tree examples/tickets/taxonomy.tsv --out runs/demo/tree.html
+demo: $(READY)     ## train on ICD-10-CM, which comes with the package, and show what the model makes of plain words
+	$(BIN)/hitin demo
 
 check: $(READY)    ## lint and types
 	$(BIN)/ruff format --check .

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from hitin import __version__
 from hitin.commands import options
-from hitin.commands.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_json, file_progress, warn
+from hitin.commands.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_json, file_progress, print_tables, warn
 from hitin.commands.evaluate import evaluate
 from hitin.commands.predict import predict
 from hitin.commands.train import train
@@ -213,6 +213,35 @@ def tree(
 app.command()(train)
 app.command()(evaluate)
 app.command()(predict)
+
+
+@app.command()
+def demo(
+    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/demo",
+    device: options.Device = options.DeviceName.auto,
+) -> None:
+    """Train HiTIN on ICD-10-CM and see what it makes of ten diagnoses in plain words.
+
+    Takes some minutes on two cores and no network. Writes the data, the model and metrics.json (scores on the test
+    documents). Ctrl-C loses nothing: the same command goes on. Needs the extra `demo`.
+
+    Examples:
+
+        hitin demo
+        hitin demo --out runs/first
+    """
+    from hitin.commands.training import leave
+    from hitin.demo import demo_tables, model_folder, run_demo, show_next
+    from hitin.display import watching
+
+    try:
+        with watching() as watcher:
+            found = run_demo(out, watcher, device=device.value)
+    except KeyboardInterrupt:
+        leave(str(model_folder(out)))
+    print_tables(*demo_tables(found))
+    typer.echo(show_next(found))
+
 
 data = typer.Typer(no_args_is_help=True, help="Write a data set to begin with.")
 app.add_typer(data, name="data")

@@ -1,13 +1,143 @@
-"""The card of a model: what it is, what it was trained on, how well it does, how to use it."""
+"""The card of a model: what it is, how to use it, what it was trained on, how well it does, what it cannot do."""
 
+import json
+import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import torch
+
 from hitin import __version__
+from hitin.decisions import Decisions
+from hitin.errors import printable
+from hitin.settings import TEXTRCNN, Run
+from hitin.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
     from hitin.estimator import HierarchicalTextClassifier
+    from hitin.training import History
+
+_EXAMPLES = 3  # labels of a level
+_SCORES = {"micro_f1": "micro-F1", "macro_f1": "macro-F1", "val_loss": "loss"}
 
 
 def model_card(classifier: "HierarchicalTextClassifier") -> str:
-    """A page of Markdown."""
-    return f"# A classifier of texts\n\nMade by hitin {__version__}.\n"
+    """A page of Markdown with the metadata that model hubs read. It depends on the model and the versions alone."""
+    model = classifier.model_
+    history: History | None = getattr(classifier, "history_", None)
+    sizes: dict[str, int] | None = getattr(classifier, "sizes_", None)
+    sections = (
+        _metadata(model.run),
+        _about(model.taxonomy, model.run),
+        _use(),
+        _training(history, sizes),
+        _decisions(classifier.decisions_),
+        _limits(model.run),
+        _settings(model.run),
+    )
+    return "\n".join(line for section in sections for line in (*section, ""))
+
+
+def _metadata(run: Run) -> Iterator[str]:
+    yield from ("---", "library_name: hitin", "pipeline_tag: text-classification", "tags:")
+    yield from (f"- {tag}" for tag in ("hierarchical-text-classification", "multi-label-classification"))
+    yield f"- {run.method_name}"
+    if re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", run.encoder_name) and run.encoder_name != TEXTRCNN:
+        yield f"base_model: {run.encoder_name}"  # the name of a model of the hub, not a folder
+    yield from ("metrics:", "- f1", "---")
+
+
+def _about(taxonomy: Taxonomy, run: Run) -> Iterator[str]:
+    shape = "a tree" if taxonomy.is_tree else "some of them under several parents"
+    yield f"# A classifier of texts into {len(taxonomy):,} labels"
+    yield ""
+    yield (
+        f"Gives a text its labels in a taxonomy: {len(taxonomy):,} labels on {taxonomy.depth} levels, {shape}. A text "
+        f"may have none, one or several. Method {_code(run.method_name)}, text encoder {_code(run.encoder_name)}, "
+        f"at most {run.encoder.max_length:,} tokens of a text."
+    )
+    yield from ("", "| level | labels | for example |", "| ---: | ---: | --- |")
+    start = 0
+    for level, size in enumerate(taxonomy.level_sizes, start=1):
+        names = [_cell(name) for name in taxonomy.labels[start : start + min(size, _EXAMPLES)]]
+        yield f"| {level} | {size:,} | {', '.join(names)}{', ...' if size > _EXAMPLES else ''} |"
+        start += size
+
+
+def _use() -> Iterator[str]:
+    yield from ("## Use", "", "`MODEL` is this folder.", "")
+    yield from ("```sh", 'echo "a text" | hitin predict MODEL', "hitin evaluate MODEL test.jsonl", "```", "")
+    yield from (
+        "```python",
+        "from hitin.estimator import HierarchicalTextClassifier",
+        "",
+        'classifier = HierarchicalTextClassifier.load("MODEL")',
+        'print(classifier.predict(["a text"]))',
+        "```",
+    )
+
+
+def _training(history: "History | None", sizes: dict[str, int] | None) -> Iterator[str]:
+    yield from ("## Training", "")
+    if sizes is None or history is None:
+        yield "Not known: the model was loaded and saved again."
+        return
+    held = sizes.get("validation", 0)
+    yield f"Trained on {_documents(sizes.get('train', 0))} for {len(history.epochs)} epochs." + (
+        "" if held else " There were no validation documents: the last epoch was kept, and how good it is is not known."
+    )
+    if held:
+        yield from _validation(history, held)
+
+
+def _validation(history: "History", held: int) -> Iterator[str]:
+    chosen = history.chosen
+    found = [name for name in _SCORES if name in chosen]
+    yield (
+        f"Epoch {chosen['epoch']:.0f} was the best on {_documents(held)} held for validation. As it was chosen by "
+        "these scores, expect a little less on other documents:"
+    )
+    yield ""
+    yield f"| {' | '.join(_SCORES[name] for name in found)} |"
+    yield f"| {' | '.join('---:' for _ in found)} |"
+    yield f"| {' | '.join(f'{chosen[name]:.4f}' for name in found)} |"
+    yield from ("", "Each label above a probability of 0.5 counts as given. All epochs are in `training/log.jsonl`.")
+
+
+def _decisions(decisions: Decisions) -> Iterator[str]:
+    yield from ("## Decisions", "")
+    given = f"A label is given when its probability is above {decisions.threshold:g}"
+    if decisions.policy == "consistent":
+        yield f"{given}, and so are all labels above it (policy `consistent`)."
+    else:
+        yield f"{given} (policy {_code(decisions.policy)})."
+    yield "Both are in `decisions.json`; `--policy` and `--threshold` change them for one command."
+
+
+def _limits(run: Run) -> Iterator[str]:
+    yield from ("## Intended use and limits", "")
+    yield "* For texts like those it was trained on: the same language, subject and kind of writing."
+    yield "* It knows these labels only. A text that belongs to none of them may still be given some."
+    yield "* Labels with few training documents, and the lower levels, are less reliable than the scores over all."
+    yield "* Probabilities are those of the network. Check on your own documents before you rely on a threshold."
+    yield f"* What comes after the first {run.encoder.max_length:,} tokens of a text is not read."
+    yield "* Whatever is unfair or wrong in the training documents, it has learnt."
+
+
+def _settings(run: Run) -> Iterator[str]:
+    yield from ("## Settings", "", "`run.toml`:", "", "```toml", run.to_toml().rstrip(), "```", "")
+    yield f"Made by hitin {__version__} with torch {torch.__version__}."
+
+
+def _documents(count: int) -> str:
+    return f"{count:,} document{'' if count == 1 else 's'}"
+
+
+def _cell(name: str) -> str:
+    """A label's name in a table of Markdown, as it is."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", printable(name, most=60))
+
+
+def _code(name: str) -> str:
+    """A name as code, whatever is in it."""
+    return f"`{name}`" if "`" not in name else json.dumps(name)

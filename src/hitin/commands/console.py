@@ -83,13 +83,13 @@ def file_progress(wanted: bool = True) -> Iterator[FileProgress | None]:
 
 
 def print_tables(*tables: Any) -> None:
-    """Tables on standard output, wide enough that nothing is cut where nobody watches."""
+    """Tables on standard output; a terminal may be too narrow for them, but no word or number is cut."""
     from rich.console import Console
     from rich.measure import Measurement
 
     console = Console(highlight=False)
     wide = console.options.update(max_width=10_000)
-    console.width = max(console.width, *(Measurement.get(console, wide, table).maximum for table in tables))
+    console.width = max(console.width, *(Measurement.get(console, wide, table).minimum for table in tables))
     with console.capture() as capture:
         for table in tables:
             console.print(table)

@@ -1,13 +1,12 @@
 """`hitin train`."""
 
 import json
-import sys
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import INTERRUPTED, errors_as_json, file_progress, say, warn
+from hitin.commands.console import errors_as_json, file_progress, warn
 
 
 def train(
@@ -103,17 +102,5 @@ def train(
             with watching() as watcher:
                 trained = training.train_model(task, data, resume=resume.value, watcher=watcher)
         except KeyboardInterrupt:
-            _say_how_to_go_on(out)
+            training.leave(out)
     typer.echo(json.dumps(trained.to_json(), indent=2) if as_json else training.show_trained(trained))
-
-
-def _say_how_to_go_on(out: str) -> NoReturn:
-    """Leave, with word of what is saved."""
-    from hitin.commands.training import repeat_command, saved_state
-
-    state = saved_state(out)
-    if state is None:
-        raise KeyboardInterrupt
-    say(f"stopped; the state is saved in {state}")
-    say(f"Go on with: {repeat_command(sys.argv[1:])}")
-    raise typer.Exit(INTERRUPTED)

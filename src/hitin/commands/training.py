@@ -1,11 +1,14 @@
 """What `hitin train` does: read, check, train, and say what came of it."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from hitin.commands.console import FileProgress
+import typer
+
+from hitin.commands.console import INTERRUPTED, FileProgress, say
 from hitin.commands.labelled import Labelled, Reading, command, doubts, read_labelled
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
@@ -111,10 +114,14 @@ def train_model(task: Task, data: Data, *, resume: Resume, watcher: Watcher) -> 
     return Trained(task.out, classifier)
 
 
-def saved_state(out: str) -> Path | None:
-    """The checkpoint from which an interrupted training goes on, if it came so far."""
-    path = Path(out) / TRAINING / CHECKPOINT
-    return path if path.is_file() else None
+def leave(out: str) -> NoReturn:
+    """End after an interruption, with word of what is saved and how to go on."""
+    state = Path(out) / TRAINING / CHECKPOINT
+    if not state.is_file():
+        raise KeyboardInterrupt
+    say(f"stopped; the state is saved in {state}")
+    say(f"Go on with: {repeat_command(sys.argv[1:])}")
+    raise typer.Exit(INTERRUPTED)
 
 
 def repeat_command(arguments: Sequence[str]) -> str:

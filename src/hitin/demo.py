@@ -1,0 +1,153 @@
+"""The demo: ICD-10-CM written, HiTIN trained on it, scored, and asked for ten diagnoses in plain words."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hitin.commands.labelled import Reading, command
+from hitin.commands.prediction import path_of
+from hitin.commands.scoring import evaluate_files, level_table
+from hitin.commands.training import Task, prepare, read_data, train_model
+from hitin.datasets.icd10 import Icd10Files, write_icd10
+from hitin.errors import InputError, printable
+from hitin.estimator import HierarchicalTextClassifier
+from hitin.metrics import Scores
+from hitin.model_folder import CARD
+from hitin.names import PATH_SEPARATOR
+from hitin.taxonomy import Taxonomy
+from hitin.training_log import Watcher
+from hitin.writing import check_writable, write_text
+
+PRESET = "icd10"
+METRICS = "metrics.json"
+PHRASES = (
+    "sugar disease with kidney damage",
+    "weak heart and swollen legs after an old heart attack",
+    "broken wrist after a fall on the ice",
+    "high blood pressure",
+    "asthma attack in a child",
+    "bleeding stomach ulcer",
+    "breast cancer on the left side",
+    "slipped disc in the lower back with sciatica",
+    "depression has come back, severe this time",
+    "allergic skin rash from nickel",
+)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What the model makes of a phrase."""
+
+    phrase: str
+    paths: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    is_sure: bool
+    """Whether the paths are given labels; otherwise the most probable one is shown."""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What came of the demo."""
+
+    data: Icd10Files
+    model: Path
+    scores: Scores
+    seconds: float
+    """Of training."""
+    guesses: tuple[Guess, ...]
+
+    def to_json(self) -> dict[str, object]:
+        return {**self.scores.to_json(), "seconds": round(self.seconds, 3)}
+
+
+def run_demo(out: str | Path, watcher: Watcher, *, device: str = "auto", **options: object) -> Demo:
+    """Write the data, train (or go on with an interrupted training), score, guess; all files stand in `out`."""
+    folder = Path(out)
+    check_writable(folder / METRICS)
+    task = prepare(str(model_folder(folder)), overwrite=True, device=device, options={"preset": PRESET, **options})
+    watcher.note("writing ICD-10-CM")
+    files = write_icd10(folder / "data")
+    classifier = _trained(task, files, watcher)
+    scores = evaluate_files(classifier, [str(files.test)], Reading())
+    found = Demo(files, model_folder(folder), scores, classifier.history_.seconds, tuple(guesses(classifier)))
+    write_text(folder / METRICS, [json.dumps(found.to_json(), indent=2) + "\n"])
+    return found
+
+
+def model_folder(out: str | Path) -> Path:
+    return Path(out) / "model"
+
+
+def _trained(task: Task, files: Icd10Files, watcher: Watcher) -> HierarchicalTextClassifier:
+    data = read_data(str(files.taxonomy), [str(files.train)], [str(files.val)], Reading())
+    try:
+        return train_model(task, data, resume="auto", watcher=watcher).classifier
+    except InputError as error:
+        if error.kind not in ("other-run", "damaged-checkpoint"):
+            raise
+    watcher.note("what was begun here was another training: beginning anew")
+    return train_model(task, data, resume="never", watcher=watcher).classifier
+
+
+def guesses(classifier: HierarchicalTextClassifier, phrases: Sequence[str] = PHRASES) -> Iterator[Guess]:
+    """The paths of each phrase; where no label is given, the most probable one."""
+    taxonomy = classifier.taxonomy_
+    probabilities = classifier.predict_proba(phrases)
+    chosen = classifier.decisions_.decide(probabilities, taxonomy)
+    for phrase, row, given in zip(phrases, probabilities, chosen, strict=True):
+        ends = taxonomy.deepest(taxonomy.closure(np.flatnonzero(given).tolist()))
+        shown = ends or (_likeliest(taxonomy, row),)
+        paths = tuple(path_of(taxonomy, label) for label in shown)
+        yield Guess(phrase, paths, tuple(float(row[label]) for label in shown), bool(ends))
+
+
+def _likeliest(taxonomy: Taxonomy, probabilities: NDArray[np.float32]) -> int:
+    """The leaf that one comes to from the top, by the most probable label at each step."""
+    label, below = 0, taxonomy.roots
+    while len(below):
+        label = int(below[np.argmax(probabilities[below])])
+        below = taxonomy.children(label)
+    return label
+
+
+def demo_tables(found: Demo) -> list[RenderableType]:
+    """The scores on test documents, over all and by level, and the guesses."""
+    scores = found.scores
+    whole = f"On {scores.documents:,} test documents: micro-F1 {scores.micro_f1:.4f}, macro-F1 {scores.macro_f1:.4f}"
+    table = Table()
+    table.add_column("in plain words", max_width=24)
+    table.add_column("chapter > block > category")
+    table.add_column("probability", justify="right")
+    for guess in found.guesses:
+        phrases = [guess.phrase, *[""] * (len(guess.paths) - 1)]
+        for phrase, path, probability in zip(phrases, guess.paths, guess.probabilities, strict=True):
+            certainty = f"{probability:.2f}" if guess.is_sure else f"{probability:.2f}\nunsure"
+            table.add_row(Text(phrase), _steps(path), certainty, style="" if guess.is_sure else "dim")
+        table.add_section()
+    return [Text(whole, style="bold"), level_table(scores), table]
+
+
+def _steps(path: str) -> Text:
+    """A path with a line for each label."""
+    return Text(path.replace(PATH_SEPARATOR, "\n> "))
+
+
+def show_next(found: Demo) -> str:
+    """Where everything is, and what to try."""
+    lines = [
+        f"trained in {found.seconds:,.0f} s",
+        f"  model    {found.model}",
+        f"  card     {found.model / CARD}",
+        f"  scores   {found.model.with_name(METRICS)}",
+        "Next:",
+        f'  echo "{PHRASES[0]}" | {command("predict", found.model, "--top", 3)}',
+        f"  {command('evaluate', found.model, found.data.test)}",
+    ]
+    return "\n".join(printable(line, most=1000) for line in lines)
