@@ -10,7 +10,7 @@ a_u (W p) + (W c_u + e). What is left to do for a document depends on the inner 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, get_args
 
@@ -49,7 +49,7 @@ class HiTINSettings:
     leaves: Leaves = "paper"
     """Eq. 8; or `mixed`, the form of the published code: a full |Y| x |Y| layer over the labels."""
     norm: Norm = "batch"
-    dropout: float = 0.5
+    dropout: float = 0.2
     """On the vector of the whole tree."""
     leaf_dropout: float = 0.1
     """On the leaves: on p in the paper's form, on each leaf in the mixed one."""
@@ -80,9 +80,9 @@ class HiTIN(Method):
         self.leaves = _LEAVES[settings.leaves](width, node, self.tree, settings.leaf_dropout)
         self.layers = nn.ModuleList(NodeMLP(node, settings.norm) for _ in range(self.tree.height))
         self.dropout = nn.Dropout(settings.dropout)
-        pooled = 1 if settings.pooling == "root" else self.tree.height + 1
-        biases = pooled if settings.leaves == "mixed" else 1  # the published code has one for each layer
-        self.classifier = TreeClassifier(pooled * node, len(taxonomy), biases)
+        sizes = _usual_sizes(settings.pooling, self.tree.layer_sizes)
+        biases = len(sizes) if settings.leaves == "mixed" else 1  # the published code has one for each layer
+        self.classifier = TreeClassifier(node, len(taxonomy), sizes, biases)
 
     @classmethod
     def restored(cls, taxonomy: Taxonomy, width: int, settings: HiTINSettings, tensors: Mapping[str, Tensor]) -> Self:
@@ -96,16 +96,19 @@ class HiTIN(Method):
             self.classifier.bias.zero_()[0] = torch.from_numpy(prior_logits(label_frequencies))
 
     def forward(self, text: Encoded) -> Tensor:
-        leaves: LeafLayer | MixedLeafLayer = self.leaves(text.vector)
+        logits: Tensor = self.classifier(self.dropout(self.read_out(text.vector)))  # Eq. 12
+        return logits
+
+    def read_out(self, text: Tensor) -> Tensor:
+        """(B, d) -> (B, d_T): the vector of the whole tree."""
+        leaves: LeafLayer | MixedLeafLayer = self.leaves(text)
         pooled = [] if self.pooling == "root" else [leaves.pooled(self.pooling)]  # X^0
         nodes = leaves.next_layer(self._parents(0), self._sizes[1], self._mlp(0))
         pooled.append(self._pooled(nodes))
         for layer in range(1, self.tree.height):  # Eq. 10
             nodes = self._mlp(layer)(_sum_of_children(nodes, self._parents(layer), self._sizes[layer + 1]))
             pooled.append(self._pooled(nodes))
-        vector = pooled[-1] if self.pooling == "root" else torch.cat(pooled, dim=1)  # Eq. 11: (B, d_T)
-        logits: Tensor = self.classifier(self.dropout(vector))  # Eq. 12
-        return logits
+        return pooled[-1] if self.pooling == "root" else torch.cat(pooled, dim=1)  # Eq. 11
 
     def label_weights(self) -> Tensor:
         return self.classifier.weight
@@ -137,6 +140,20 @@ def _pool_size(pooling: Pooling, nodes: int) -> float:
     their number it spans the same functions, the factor being absorbed by the classifier, and learns at any size.
     """
     return nodes if pooling == "mean" else math.sqrt(nodes)
+
+
+def _usual_sizes(pooling: Pooling, layer_sizes: Sequence[int]) -> list[float]:
+    """About how large the numbers of each pooled layer are at the start, but no less than 1.
+
+    The numbers of inner nodes are about 1 and few are negative; those of all leaves together are as large as those
+    of the first layer, among whose children they are shared.
+    """
+    if pooling == "root":
+        return [1.0]
+    counts = (layer_sizes[1], *layer_sizes[1:])
+    if pooling == "max":
+        return [math.sqrt(1 + 2 * math.log(count)) for count in counts]
+    return [max(1.0, count / _pool_size(pooling, nodes)) for count, nodes in zip(counts, layer_sizes, strict=True)]
 
 
 def _sum_of_children(nodes: Tensor, parents: Tensor, count: int) -> Tensor:
@@ -180,24 +197,25 @@ def _outer(scale: Tensor, text: Tensor, offset: Tensor) -> Tensor:
 class NodeBatchNorm(nn.BatchNorm1d):
     """Batch normalisation over documents and nodes together.
 
-    One single row, which has no variance, is given the running statistics instead.
+    One single row, which has no variance, is given the running statistics instead. These are the plain mean of the
+    batches at first: a tree of many nodes has numbers far from 0 and 1, which few batches would not forget.
     """
+
+    running_mean: Tensor
+    running_var: Tensor
+    num_batches_tracked: Tensor
 
     def forward(self, nodes: Tensor) -> Tensor:
         rows = nodes.reshape(-1, nodes.shape[-1])  # (B n, d)
         use_batch = self._uses_batch(len(rows))
-        if use_batch and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
+        mean, variance = self.running_mean, self.running_var
+        if use_batch:
+            mean, variance = torch.zeros_like(mean), torch.zeros_like(variance)  # filled with those of the batch
         rows = functional.batch_norm(
-            rows,
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            training=use_batch,
-            momentum=self.momentum or 0.0,
-            eps=self.eps,
+            rows, mean, variance, self.weight, self.bias, training=use_batch, momentum=1.0, eps=self.eps
         )
+        if use_batch:
+            self._remember(mean, variance)
         return rows.view(nodes.shape)
 
     def folded(self, scale: Tensor, text: Tensor, offset: Tensor) -> tuple[Tensor, Tensor]:
@@ -216,8 +234,6 @@ class NodeBatchNorm(nn.BatchNorm1d):
             variance = scale.square().mean() * variance + between
             self._remember(mean, variance * (rows / (rows - 1)))
         else:
-            assert self.running_mean is not None
-            assert self.running_var is not None
             mean, variance = self.running_mean, self.running_var
         factor = self.weight * torch.rsqrt(variance + self.eps)
         return (wide * factor).to(text.dtype), (offset - mean) * factor + self.bias
@@ -227,24 +243,26 @@ class NodeBatchNorm(nn.BatchNorm1d):
 
     @torch.no_grad()
     def _remember(self, mean: Tensor, variance: Tensor) -> None:
-        assert self.running_mean is not None
-        assert self.running_var is not None
-        assert self.num_batches_tracked is not None
-        self.num_batches_tracked.add_(1)
-        self.running_mean.lerp_(mean.to(self.running_mean.dtype), self.momentum or 0.0)
-        self.running_var.lerp_(variance.to(self.running_var.dtype), self.momentum or 0.0)
+        batches = self.num_batches_tracked.add_(1)
+        part = batches.to(self.running_mean.dtype).reciprocal().clamp(min=self.momentum)
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), part)
+        self.running_var.lerp_(variance.to(self.running_var.dtype), part)
 
 
 _NORMS: dict[Norm, type[nn.Module]] = {"batch": NodeBatchNorm, "layer": nn.LayerNorm}
 
 
 class TreeClassifier(nn.Module):
-    """One linear map on the pooled layers side by side, which is the same as one a layer, added up."""
+    """One linear map on the pooled layers side by side, which is the same as one a layer, added up.
 
-    def __init__(self, width: int, labels: int, biases: int) -> None:
+    `sizes` tells for each layer how large its numbers are at the start. The weights are the smaller, so that no layer
+    drowns the others and the first logits are about 1, whatever the number of nodes.
+    """
+
+    def __init__(self, width: int, labels: int, sizes: Sequence[float], biases: int) -> None:
         super().__init__()
-        bound = 1 / math.sqrt(width)
-        self.weight = nn.Parameter(torch.empty(labels, width).uniform_(-bound, bound))
+        bounds = torch.tensor(sizes).mul(math.sqrt(width * len(sizes))).reciprocal().repeat_interleave(width)
+        self.weight = nn.Parameter(torch.empty(labels, len(bounds)).uniform_(-1, 1) * bounds)
         self.bias = nn.Parameter(torch.zeros(biases, labels))
 
     def forward(self, tree: Tensor) -> Tensor:
@@ -287,7 +305,8 @@ class PaperLeaves(nn.Module):
     """X_G = W_d H W_p + B_H (Eq. 8).
 
     The start: the children of a node share its scale and its offset, so that every first-layer node begins with a
-    text of the same size and an offset of its own, whatever the number of labels.
+    text of the same size and an offset of its own, whatever the number of labels. What is learnt are multiples of
+    these shares: a step of the optimiser, which moves all children at once, must not throw a large family far.
     """
 
     def __init__(self, width: int, node: int, tree: CodingTree, dropout: float) -> None:
@@ -296,11 +315,15 @@ class PaperLeaves(nn.Module):
         self.dropout = nn.Dropout(dropout)
         parents = torch.from_numpy(np.array(tree.child_to_parent[0]))
         siblings = torch.bincount(parents)[parents].to(torch.get_default_dtype())
-        self.scale = nn.Parameter(1 / siblings)  # W_d
-        self.offset = nn.Parameter(torch.randn(tree.vertices, node) / siblings.sqrt()[:, None])  # B_H
+        self.register_buffer("siblings", siblings, persistent=False)
+        self.scale = nn.Parameter(torch.ones(tree.vertices))
+        self.offset = nn.Parameter(torch.randn(tree.vertices, node))
 
     def forward(self, text: Tensor) -> LeafLayer:
-        return LeafLayer(self.scale, self.dropout(self.projection(text)), self.offset)
+        siblings = self.get_buffer("siblings")
+        scale = self.scale / siblings  # W_d
+        offset = self.offset / siblings.sqrt()[:, None]  # B_H
+        return LeafLayer(scale, self.dropout(self.projection(text)), offset)
 
 
 class MixedLeaves(nn.Module):
