@@ -219,11 +219,8 @@ def _run(options: Mapping[str, object]) -> Run:
     known = {name for section in sections.values() for name in types_of(section)}
     for name in given:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            raise bad_option(
-                f"there is no option {shown(name)} for {encoder_name} and {method_name}",
-                f"Did you mean {near[0]}?" if near else f"The options are {listed(sorted(known), most=100)}.",
-            )
+            problem = f"there is no option {shown(name)} for {encoder_name} and {method_name}"
+            raise bad_option(problem, _remedy(name, known))
     given = {name: value for name, value in usual.items() if name in known} | given
     built = {
         section: settings(
@@ -232,6 +229,18 @@ def _run(options: Mapping[str, object]) -> Run:
         for section, settings in sections.items()
     }
     return Run(**built)
+
+
+def _remedy(name: str, known: set[str]) -> str:
+    """What may have been meant by an unknown option."""
+    methods = [method for method, found in METHODS.items() if name in _names((found.settings,))]
+    if methods:
+        return f"It is an option of the method {' and '.join(methods)}."
+    if name in _names(_SECTIONS["encoder"]):
+        encoder = TEXTRCNN if name in types_of(TextRCNNSettings) else "a transformer"
+        return f"It is an option of the text encoder {encoder}."
+    near = get_close_matches(name, known, n=1)
+    return f"Did you mean {near[0]}?" if near else f"The options are {listed(sorted(known), most=100)}."
 
 
 def _is_wrong_in(given: Mapping[str, object], error: InputError) -> bool:

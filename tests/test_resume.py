@@ -1,0 +1,305 @@
+"""A training that was killed, at any moment, and begun again ends with the weights of one that was not."""
+
+import random
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from hitin import HierarchicalTextClassifier, InputError, Taxonomy
+from hitin.checkpoint import load_checkpoint
+from hitin.model_folder import MANIFEST, TRAINING, WEIGHTS
+from hitin.training import CHECKPOINT
+from hitin.training_log import Watcher
+from tests.training_harness import (
+    TAXONOMY,
+    TINY,
+    Nursery,
+    after,
+    are_equal,
+    classifier,
+    documents,
+    leftovers,
+    log_lines,
+    saved_weights,
+    train_into,
+    weights,
+    when_logged,
+    when_there,
+)
+
+RUNS: list[dict[str, Any]] = [
+    {"val": 20},
+    {"val": 20, "accumulate": 3, "epochs": 4, "select": "micro"},
+    {"val": 12, "method": "flat", "epochs": 5, "patience": 1, "word_dropout": 0.2},
+    {"count": 60, "schedule": "cosine", "optimiser": "adam", "tokens": "subword"},
+]
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as found:
+        yield found
+
+
+def whole(folder: Path, **options: Any) -> Path:
+    """The folder of a training that nothing disturbs."""
+    train_into(str(folder), dict(options))
+    return folder
+
+
+def check_same(folder: Path, undisturbed: Path) -> None:
+    assert are_equal(saved_weights(folder), saved_weights(undisturbed))
+    assert log_lines(folder / TRAINING) == log_lines(undisturbed / TRAINING)
+    assert not leftovers(folder)
+    assert names(folder / TRAINING) == names(undisturbed / TRAINING)
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_run_killed_at_chosen_moments_ends_as_if_it_had_not_been(tmp_path: Path, nursery: Nursery) -> None:
+    undisturbed = whole(tmp_path / "whole", **RUNS[0])
+    moments = [
+        when_there(f"{TRAINING}/{CHECKPOINT}"),
+        when_logged(2),
+        when_logged(4),
+        when_there(WEIGHTS),
+    ]
+    kills = nursery.train_and_kill(tmp_path / "killed", moments, **RUNS[0])
+    assert kills >= 3
+    check_same(tmp_path / "killed", undisturbed)
+
+
+@pytest.mark.parametrize("number", range(len(RUNS)))
+def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(
+    number: int, tmp_path: Path, nursery: Nursery
+) -> None:
+    undisturbed = whole(tmp_path / "whole", **RUNS[number])
+    chance = random.Random(number)
+    nursery.train_and_kill(tmp_path / "killed", [after(chance.uniform(0.02, 0.3)) for _ in range(2)], **RUNS[number])
+    check_same(tmp_path / "killed", undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("number", range(len(RUNS)))
+def test_runs_killed_again_and_again_end_as_if_they_had_not_been(number: int, tmp_path: Path, nursery: Nursery) -> None:
+    undisturbed = whole(tmp_path / "whole", **RUNS[number])
+    chance, kills = random.Random(number), 0
+    for attempt in range(30):
+        folder = tmp_path / f"killed-{attempt}"
+        moments = [after(chance.expovariate(5)) for _ in range(8)]
+        moments += [when_there(name) for name in (WEIGHTS, MANIFEST) if chance.random() < 0.5]
+        kills += nursery.train_and_kill(folder, moments, **RUNS[number])
+        check_same(folder, undisturbed)
+    assert kills > 100
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_finishes_its_step_and_goes_on_later(number: int, tmp_path: Path, nursery: Nursery) -> None:
+    options: dict[str, Any] = {"val": 20, "epochs": 20, "checkpoint_seconds": 1000}
+    folder = tmp_path / "model"
+    assert nursery.train(folder, when_logged(3), number, **options) == 130
+    assert not leftovers(folder)
+    progress = load_checkpoint(folder / TRAINING / CHECKPOINT).progress
+    assert 2 <= progress["epoch"] < 20
+    with pytest.raises(InputError, match="not finished") as caught:
+        HierarchicalTextClassifier.load(folder)
+    assert caught.value.kind == "unfinished-model"
+    assert nursery.train(folder, **options) == 0
+    check_same(folder, whole(tmp_path / "whole", **options))
+
+
+class Interrupter(Watcher):
+    """Presses Ctrl-C after so many steps."""
+
+    def __init__(self, step: int) -> None:
+        self.left = step
+        self.notes: list[str] = []
+        self.begun: tuple[int, ...] = ()
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+    def begin(self, *numbers: int) -> None:
+        self.begun = numbers
+
+    def step(self, documents: int, loss: float) -> None:  # noqa: ARG002
+        self.left -= 1
+        if not self.left:
+            signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("options", [{}, {"accumulate": 2}, {"norm": "layer", "tokens": "subword"}])
+@pytest.mark.parametrize("step", [1, 3, 7])
+def test_a_run_goes_on_from_the_very_step(step: int, options: dict[str, Any], tmp_path: Path) -> None:
+    """With dropout and batch statistics, in the middle of an epoch."""
+    folder = tmp_path / "model"
+    with pytest.raises(KeyboardInterrupt):
+        classifier(**options).fit(*documents(40), documents(20, seed=1), out=folder, watcher=Interrupter(step))
+    assert not leftovers(folder)
+    again = Interrupter(-1)
+    resumed = classifier(**options).fit(*documents(40), documents(20, seed=1), out=folder, watcher=again)
+    epochs, before = divmod(step - 1, 3 if "accumulate" in options else 5)
+    assert again.begun == (3, 40, epochs, min(8 * options.get("accumulate", 1) * (before + 1), 40))
+    assert any(note.startswith("going on after") for note in again.notes)
+    undisturbed = classifier(**options).fit(*documents(40), documents(20, seed=1), out=tmp_path / "whole")
+    assert are_equal(weights(resumed), weights(undisturbed))
+    check_same(folder, tmp_path / "whole")
+
+
+def test_ctrl_c_during_validation_does_not_wait_for_its_end(tmp_path: Path) -> None:
+    class Impatient(Watcher):
+        def epoch(self, record: dict[str, float], is_best: bool) -> None:  # noqa: ARG002
+            raise AssertionError("the epoch was finished")
+
+        def step(self, documents: int, loss: float) -> None:  # noqa: ARG002
+            self.steps = getattr(self, "steps", 0) + 1
+            if self.steps == 5:  # the last of the epoch
+                signal.raise_signal(signal.SIGINT)
+
+    data = *documents(40), documents(20, seed=1)
+    with pytest.raises(KeyboardInterrupt):
+        classifier().fit(*data, out=tmp_path / "model", watcher=Impatient())
+    resumed = classifier().fit(*data, out=tmp_path / "model")
+    assert are_equal(weights(resumed), weights(classifier().fit(*data)))
+
+
+def test_a_second_ctrl_c_interrupts_at_once_and_an_unseen_one_is_not_lost() -> None:
+    from hitin.interrupts import Interrupts
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), Interrupts():
+        signal.raise_signal(signal.SIGTERM)
+    with suppress(KeyboardInterrupt), Interrupts() as interrupts:
+        signal.raise_signal(signal.SIGINT)
+        assert interrupts.wanted
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def interrupted(folder: Path, step: int = 7, **options: Any) -> Path:
+    with pytest.raises(KeyboardInterrupt):
+        classifier(**options).fit(*documents(40), documents(20, seed=1), out=folder, watcher=Interrupter(step))
+    return folder / TRAINING / CHECKPOINT
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"learning_rate": 0.01}, {"epochs": 9}, {"height": 3}, {"seed": 1}, {"loss": "focal"}, {"method": "flat"}],
+)
+def test_a_run_does_not_go_on_with_other_settings(change: dict[str, Any], tmp_path: Path) -> None:
+    interrupted(tmp_path)
+    with pytest.raises(InputError, match="other settings") as caught:
+        classifier(**change).fit(*documents(40), documents(20, seed=1), out=tmp_path)
+    assert caught.value.kind == "other-run"
+    assert "--resume never" in str(caught.value)
+
+
+def test_a_run_does_not_go_on_with_other_documents_or_another_taxonomy(tmp_path: Path) -> None:
+    interrupted(tmp_path)
+    val = documents(20, seed=1)
+    other = Taxonomy.from_edges([("Stone", "Moss")], labels=TAXONOMY.labels, root=None)  # the same number of labels
+    runs: list[Callable[[], object]] = [
+        lambda: classifier().fit(*documents(41), val, out=tmp_path),
+        lambda: classifier().fit(*documents(40), documents(19, seed=1), out=tmp_path),
+        lambda: classifier().fit(*documents(40), out=tmp_path),
+        lambda: classifier().set_params(taxonomy=other).fit(*documents(40), val, out=tmp_path),
+    ]
+    for run in runs:
+        with pytest.raises(InputError) as caught:
+            run()
+        assert caught.value.kind == "other-run"
+
+
+def test_how_often_it_is_saved_may_change(tmp_path: Path) -> None:
+    interrupted(tmp_path)
+    watcher = Interrupter(-1)
+    classifier(checkpoint_seconds=0).fit(*documents(40), documents(20, seed=1), out=tmp_path, watcher=watcher)
+    assert any(note.startswith("going on after") for note in watcher.notes)
+
+
+def test_never_begins_anew_and_leaves_nothing_to_go_on_from(tmp_path: Path) -> None:
+    checkpoint = interrupted(tmp_path)
+
+    class Crash(Watcher):
+        def step(self, documents: int, loss: float) -> None:  # noqa: ARG002
+            raise RuntimeError("crash")
+
+    with pytest.raises(RuntimeError, match="crash"):
+        classifier().fit(*documents(40), documents(20, seed=1), out=tmp_path, resume="never", watcher=Crash())
+    assert not checkpoint.exists()
+    watcher = Interrupter(-1)
+    classifier().fit(*documents(40), documents(20, seed=1), out=tmp_path, resume="never", watcher=watcher)
+    assert watcher.begun == (3, 40, 0, 0)
+    with pytest.raises(InputError, match="resume is 'always'"):
+        classifier().fit(*documents(40), resume="always")  # type: ignore[arg-type]
+
+
+def test_a_damaged_checkpoint_is_told_with_its_remedy(tmp_path: Path) -> None:
+    checkpoint = interrupted(tmp_path)
+    good = checkpoint.read_bytes()
+    chance = random.Random(0)
+    places = [0, 8, 20, len(good) - 1, *(chance.randrange(len(good)) for _ in range(12))]
+    flipped = [good[:place] + bytes([good[place] ^ (1 << chance.randrange(8))]) + good[place + 1 :] for place in places]
+    for bad in (b"", good[:7], good[: len(good) // 2], good[:-1], good + b"x", *flipped):
+        checkpoint.write_bytes(bad)
+        with pytest.raises(InputError) as caught:
+            classifier().fit(*documents(40), documents(20, seed=1), out=tmp_path)
+        assert caught.value.kind == "damaged-checkpoint", bad[:40]
+        assert caught.value.file == str(checkpoint)
+        assert "--resume never" in str(caught.value)
+
+
+def test_a_checkpoint_of_another_version_or_without_its_best_weights_is_told(tmp_path: Path) -> None:
+    from hitin.checkpoint import save_tensors
+
+    checkpoint = interrupted(tmp_path)
+    save_tensors(checkpoint, {"network.x": torch.zeros(1)}, {"progress": '{"steps": 3}'})
+    with pytest.raises(InputError, match="another version") as caught:
+        classifier().fit(*documents(40), documents(20, seed=1), out=tmp_path)
+    assert caught.value.kind == "damaged-checkpoint"
+    save_tensors(checkpoint, {"other": torch.zeros(1)}, {"progress": "{}"})
+    with pytest.raises(InputError, match="no checkpoint"):
+        classifier().fit(*documents(40), documents(20, seed=1), out=tmp_path)
+    checkpoint.unlink()
+    interrupted(tmp_path)
+    for path in checkpoint.parent.glob("epoch-*"):
+        path.unlink()
+    with pytest.raises(InputError, match="best epoch are missing"):
+        classifier().fit(*documents(40), documents(20, seed=1), out=tmp_path)
+
+
+def test_files_have_the_usual_permissions_and_are_whole(tmp_path: Path) -> None:
+    checkpoint = interrupted(tmp_path)
+    usual = tmp_path / "usual"
+    usual.touch()
+    assert checkpoint.stat().st_mode == usual.stat().st_mode
+
+
+def test_what_a_kill_left_is_cleared_away(tmp_path: Path) -> None:
+    checkpoint = interrupted(tmp_path)
+    for name in (".0123456789abcdef.part", ".tmpAbC123"):
+        (checkpoint.parent / name).write_bytes(b"half")
+        (tmp_path / name).write_bytes(b"half")
+    classifier().fit(*documents(40), documents(20, seed=1), out=tmp_path)
+    assert not leftovers(tmp_path)
+
+
+def test_without_a_folder_there_is_nothing_to_go_on_from() -> None:
+    steps = count()
+
+    class Counter(Watcher):
+        def step(self, documents: int, loss: float) -> None:  # noqa: ARG002
+            next(steps)
+
+    classifier(**TINY).fit(*documents(40), watcher=Counter())
+    assert next(steps) == 15

@@ -1,0 +1,243 @@
+"""Small models, documents that can be learnt, and a second process that trains and is killed."""
+
+import importlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hitin import HierarchicalTextClassifier, Taxonomy
+from hitin.chance import own_chance
+from hitin.checkpoint import load_tensors
+from hitin.model import Model
+from hitin.model_folder import TRAINING, WEIGHTS
+from hitin.settings import Run
+from hitin.training_log import LOG
+from tests.conftest import REPOSITORY
+
+torch.set_num_threads(1)  # two machines of one core each are what CI has
+
+TAXONOMY = Taxonomy.from_nested({"Animal": ["Cat", "Dog", "Fish"], "Plant": ["Moss", "Tree"], "Stone": []})
+_WORDS = {
+    "Cat": "purr whisker mew", "Dog": "bark leash bone", "Fish": "fin gill swim",
+    "Moss": "damp green soft", "Tree": "bark trunk leaf", "Stone": "grey hard cold",
+}  # fmt: skip
+
+TINY: dict[str, Any] = {
+    "embedding": 8,
+    "hidden": 4,
+    "layers": 1,
+    "filters": 4,
+    "kernels": (2, 3),
+    "width": 8,
+    "min_count": 1,
+    "batch_size": 8,
+    "epochs": 3,
+    "learning_rate": 0.02,
+    "validation": 0,
+}
+STEADY: dict[str, Any] = {"embedding_dropout": 0, "token_dropout": 0, "leaf_dropout": 0, "dropout": 0, "norm": "layer"}
+"""Without dropout and batch statistics, whatever a batch is made of."""
+
+
+def documents(count: int, seed: int = 0) -> tuple[list[str], list[list[str]]]:
+    """Texts of words that tell the label, and some that do not."""
+    chance = np.random.default_rng(seed)
+    texts, labels = [], []
+    for _ in range(count):
+        label = str(chance.choice(list(_WORDS)))
+        words = [*chance.choice(_WORDS[label].split(), 3), *chance.choice(["the", "a", "is", "and"], 3)]
+        texts.append(" ".join(chance.permutation(words)[: int(chance.integers(3, 7))]))
+        labels.append([label])
+    return texts, labels
+
+
+def classifier(**options: Any) -> HierarchicalTextClassifier:
+    unknown = {"width"} if options.get("method") == "flat" else set()
+    tiny = {name: value for name, value in TINY.items() if name not in unknown}
+    return HierarchicalTextClassifier(TAXONOMY, device="cpu", **tiny | options)
+
+
+def fitted(count: int = 40, val: int = 0, **options: Any) -> HierarchicalTextClassifier:
+    return classifier(**options).fit(*documents(count), documents(val, seed=1) if val else None)
+
+
+def model(run: Run) -> Model:
+    return Model.build(TAXONOMY, run, documents(40)[0])
+
+
+def weights(trained: HierarchicalTextClassifier) -> dict[str, Tensor]:
+    return dict(trained.model_.network.state_dict())
+
+
+def saved_weights(folder: Path) -> dict[str, Tensor]:
+    return load_tensors(folder / WEIGHTS)[0]
+
+
+def are_equal(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
+    """Whether all weights are the same, to the bit."""
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+def log_lines(folder: Path, *, timed: bool = False) -> list[dict[str, Any]]:
+    """The lines of the log; how long it took is left out unless wanted."""
+    lines = [json.loads(line) for line in (folder / LOG).read_text().splitlines()]
+    return lines if timed else [{name: line[name] for name in line if name != "seconds"} for line in lines]
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """Files that were begun and not finished."""
+    return [path for path in folder.rglob(".*") if path.is_file()]
+
+
+def tiny_bert(folder: Path) -> str:
+    """A folder with a random BERT of two small layers and its tokenizer."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    transformers: Any = importlib.import_module("transformers")
+    words = sorted({word for words in _WORDS.values() for word in words.split()})
+    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *words])}
+    tokenizer: Any = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    folder.mkdir(parents=True)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+    with own_chance(0):
+        config = transformers.BertConfig(vocab_size=len(vocabulary), max_position_embeddings=32, **sizes)
+        transformers.BertModel(config).save_pretrained(folder)
+    return str(folder)
+
+
+BERT: dict[str, Any] = {"max_length": 16, "width": 8, "batch_size": 8, "epochs": 2, "validation": 0}
+"""Options that suit `tiny_bert`."""
+
+
+# The second process.
+
+Moment = Callable[[Path], bool]
+"""Whether it is time to end the process that trains in a folder."""
+
+
+class Nursery:
+    """A process that has imported everything and forks another for each training, which may then be killed."""
+
+    def __enter__(self) -> "Nursery":
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+        command = [sys.executable, "-W", "error", "-m", "tests.training_harness"]
+        self._process = subprocess.Popen(
+            command, cwd=REPOSITORY, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._read() == "ready"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def train(self, folder: Path, moment: Moment | None = None, number: int = signal.SIGKILL, **options: Any) -> int:
+        """Train in a folder, and send a signal when the moment has come; the exit code."""
+        self._write(json.dumps([str(folder), options]))
+        pid = int(self._read())
+        while moment is not None and not self._has_ended():
+            if moment(folder):
+                os.kill(pid, number)  # which may have ended meanwhile, but is not forgotten until it is told so
+                break
+            time.sleep(0.001)
+        code = int(self._read())
+        self._write("forget it")
+        return code
+
+    def train_and_kill(self, folder: Path, moments: Iterable[Moment], **options: Any) -> int:
+        """Train, kill at each moment and begin again, to the end; the number of kills that came in time."""
+        codes = [self.train(folder, moment, **options) for moment in moments]
+        assert set(codes) <= {0, -signal.SIGKILL}, codes
+        assert self.train(folder, **options) == 0
+        return codes.count(-signal.SIGKILL)
+
+    def _has_ended(self) -> bool:
+        assert self._process.stdout is not None
+        return bool(select.select([self._process.stdout], [], [], 0)[0])
+
+    def _read(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def _write(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+
+def after(seconds: float) -> Moment:
+    """So long after the first look."""
+    end: list[float] = []
+
+    def is_over(_: Path) -> bool:
+        end[:] = end or [time.monotonic() + seconds]
+        return time.monotonic() > end[0]
+
+    return is_over
+
+
+def when_logged(lines: int) -> Moment:
+    def is_there(folder: Path) -> bool:
+        path = folder / TRAINING / LOG
+        return path.is_file() and path.read_bytes().count(b"\n") >= lines
+
+    return is_there
+
+
+def when_there(name: str) -> Moment:
+    return lambda folder: (folder / name).exists()
+
+
+def train_into(folder: str, options: dict[str, Any]) -> None:
+    count, val = options.pop("count", 40), options.pop("val", 0)
+    given = documents(val, seed=1) if val else None
+    classifier(**{"checkpoint_seconds": 0} | options).fit(*documents(count), given, out=folder)
+
+
+def serve() -> None:
+    fitted(8)  # what is imported now need not be by each training
+    say("ready")
+    for line in sys.stdin:
+        pid = os.fork()
+        if not pid:
+            os._exit(_outcome(*json.loads(line)))
+        say(pid)
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        assert ended is not None
+        say(ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status)
+        sys.stdin.readline()
+        os.waitpid(pid, 0)
+
+
+def say(word: object) -> None:
+    sys.stdout.write(f"{word}\n")
+    sys.stdout.flush()
+
+
+def _outcome(folder: str, options: dict[str, Any]) -> int:
+    try:
+        train_into(folder, options)
+    except KeyboardInterrupt:
+        return 130
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    serve()
