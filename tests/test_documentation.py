@@ -17,23 +17,22 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-def commands() -> list[str]:
-    lines = [
-        line.split("  #")[0].strip() for page in PAGES for block in blocks(page, "sh") for line in block.splitlines()
-    ]
-    return sorted({line for line in lines if line})
+def commands(page: Path) -> list[str]:
+    lines = [line.split("  #")[0].strip() for block in blocks(page, "sh") for line in block.splitlines()]
+    return [line for line in lines if line]
 
 
-@pytest.mark.parametrize("command", commands())
-def test_a_command_of_the_documents_works(command: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_commands_of_a_page_work_in_their_order(page: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
-    program, *arguments = shlex.split(command)
-    if program == "make":  # the target exists and its recipe can be laid out; CI runs the real thing
-        subprocess.run(["make", "--dry-run", *arguments], check=True, capture_output=True)
-        return
-    assert program == "hitin"
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
+    for command in commands(page):
+        program, *arguments = shlex.split(command)
+        if program == "make":  # the target exists and its recipe can be laid out; CI runs the real thing
+            subprocess.run(["make", "--dry-run", *arguments], check=True, capture_output=True)
+            continue
+        assert program == "hitin"
+        result = run(*arguments)
+        assert result.exit_code == 0, f"{command}\n{result.output}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
