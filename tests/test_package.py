@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import hitin
+from hitin.cli import let_idle_threads_sleep
 from tests.conftest import REPOSITORY
 
 HEAVY = ("torch", "transformers", "accelerate", "tokenizers", "safetensors", "numba", "sklearn", "pandas", "pyarrow")
@@ -31,7 +32,10 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert importlib.metadata.version("hitin") == hitin.__version__
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["check", "--help"], ["tree", "--help"]])
+HELP = ["", "check", "tree", "train", "evaluate", "predict", "demo", "data icd10"]
+
+
+@pytest.mark.parametrize("arguments", [[*verbs.split(), "--help"] for verbs in HELP], ids=HELP)
 def test_help_imports_nothing_heavy_and_answers_in_half_a_second(arguments: list[str]) -> None:
     script = f"""
 import json, sys
@@ -49,9 +53,24 @@ sys.stderr.write(json.dumps(heavy))
         done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        assert (arguments[0] if arguments[1:] else "check") in done.stdout
+        assert all(word in done.stdout for word in arguments)
         assert json.loads(done.stderr) == []
     assert min(seconds) < 0.5
+
+
+def test_idle_threads_sleep_unless_the_user_says_how_they_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOMP_SPINCOUNT", "1")  # so that it is put back afterwards
+    for before, after in (
+        ({}, "1000"),
+        ({"GOMP_SPINCOUNT": "7"}, "7"),
+        ({"OMP_WAIT_POLICY": "active"}, None),
+    ):
+        for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in before.items():
+            monkeypatch.setenv(name, value)
+        let_idle_threads_sleep()
+        assert os.environ.get("GOMP_SPINCOUNT") == after
 
 
 def test_importing_hitin_imports_nothing_heavy() -> None:

@@ -1,7 +1,7 @@
 """The demo: ICD-10-CM written, HiTIN trained on it, scored, and asked for ten diagnoses in plain words."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,17 +121,22 @@ def demo_tables(found: Demo) -> list[RenderableType]:
     """The scores on test documents, over all and by level, and the guesses."""
     scores = found.scores
     whole = f"On {scores.documents:,} test documents: micro-F1 {scores.micro_f1:.4f}, macro-F1 {scores.macro_f1:.4f}"
+    return [Text(whole, style="bold"), level_table(scores), guess_table(found.guesses)]
+
+
+def guess_table(found: Iterable[Guess]) -> Table:
+    """Each phrase with its paths and how probable their ends are."""
     table = Table()
     table.add_column("in plain words", max_width=24)
     table.add_column("chapter > block > category")
     table.add_column("probability", justify="right")
-    for guess in found.guesses:
+    for guess in found:
         phrases = [guess.phrase, *[""] * (len(guess.paths) - 1)]
         for phrase, path, probability in zip(phrases, guess.paths, guess.probabilities, strict=True):
             certainty = f"{probability:.2f}" if guess.is_sure else f"{probability:.2f}\nunsure"
             table.add_row(Text(phrase), _steps(path), certainty, style="" if guess.is_sure else "dim")
         table.add_section()
-    return [Text(whole, style="bold"), level_table(scores), table]
+    return table
 
 
 def _steps(path: str) -> Text:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from math import isfinite
 from types import TracebackType
 from typing import Self
 
@@ -111,19 +112,22 @@ class LiveDisplay(Watcher):
         self._task = self._bars.add_task(name, total=epochs * documents, completed=done, loss="")
 
     def step(self, documents: int, loss: float) -> None:
-        self._steps += 1
-        self._loss = _MEMORY * self._loss + (1 - _MEMORY) * loss
-        mean = self._loss / (1 - _MEMORY**self._steps)
-        self._bars.update(self._task, advance=documents, loss=f"loss {mean:.4f}")
+        self._bars.advance(self._task, documents)
+        if isfinite(loss):  # after an interruption it is not known at once
+            self._steps += 1
+            self._loss = _MEMORY * self._loss + (1 - _MEMORY) * loss
+            mean = self._loss / (1 - _MEMORY**self._steps)
+            self._bars.update(self._task, loss=f"loss {mean:.4f}")
 
     def epoch(self, record: dict[str, float], is_best: bool) -> None:
         self._bars.console.print(Text(epoch_line(record, self._epochs, is_best)), soft_wrap=True)
         self._bars.update(self._task, description=_epoch_name(int(record["epoch"]) + 1, self._epochs))
-        if is_best or self._best is None:
+        if is_best:
             self._best = record
         if "micro_f1" in record:
-            best = f"best {_scores(self._best)} (epoch {self._best['epoch']:.0f})"
-            self._bars.below = f"last {_scores(record)}   {best}"
+            self._bars.below = f"last {_scores(record)}"
+        if self._best:  # after an interruption it is not known at once
+            self._bars.below += f"   best {_scores(self._best)} (epoch {self._best['epoch']:.0f})"
 
 
 def _epoch_name(number: int, epochs: int) -> str:

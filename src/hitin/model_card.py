@@ -69,7 +69,7 @@ def _use() -> Iterator[str]:
     yield from ("```sh", 'echo "a text" | hitin predict MODEL', "hitin evaluate MODEL test.jsonl", "```", "")
     yield from (
         "```python",
-        "from hitin.estimator import HierarchicalTextClassifier",
+        "from hitin import HierarchicalTextClassifier",
         "",
         'classifier = HierarchicalTextClassifier.load("MODEL")',
         'print(classifier.predict(["a text"]))',

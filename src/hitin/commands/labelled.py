@@ -2,13 +2,14 @@
 
 import shlex
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from hitin.commands.console import FileProgress
 from hitin.documents import Document, Keys, documents_in
-from hitin.errors import InputError, shown
+from hitin.errors import InputError, listed, shown
 from hitin.files import Source
+from hitin.inputs import Documents
 from hitin.labels import LabelReader, LabelSet
 from hitin.names import ROOT, SEPARATORS
 from hitin.taxonomy import Taxonomy
@@ -54,26 +55,11 @@ class Reading:
         return Keys(self.text_key, self.label_key)
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """Texts and the numbers of their labels, ancestors included."""
-
-    texts: list[str] = field(default_factory=list)
-    labels: list[tuple[int, ...]] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def names(self, taxonomy: Taxonomy) -> Iterator[list[str]]:
-        """The labels as the estimator wants them."""
-        return ([taxonomy.labels[label] for label in labels] for labels in self.labels)
-
-
 def read_labelled(
     files: Iterable[str], reading: Reading, labels: LabelReader, progress: FileProgress | None = None
-) -> Labelled:
+) -> Documents:
     """All documents of the files."""
-    found = Labelled()
+    found = Documents([], [])
     for document, label_set in labelled_documents(files, reading, labels, progress):
         found.texts.append(document.text)
         found.labels.append(label_set.ids)
@@ -112,16 +98,17 @@ def command(*words: object) -> str:
     return f"hitin {shlex.join(map(str, words))}"
 
 
-def doubts(taxonomy: Taxonomy, train: Labelled, val: Labelled | None) -> Iterator[str]:
+def doubts(taxonomy: Taxonomy, train: Documents, val: Documents | None) -> Iterator[str]:
     """What a person should know of documents before they are trained on."""
     yield from _unlearnable(taxonomy, train)
-    for name, documents in (("training", train), ("validation", val or Labelled())):
-        unlabelled = sum(not labels for labels in documents.labels)
+    for name, documents in (("training", train), ("validation", val)):
+        unlabelled = sum(not labels for labels in documents.labels) if documents else 0
         if unlabelled:
             yield f"{_documents(unlabelled, name)} no label: every label counts as wrong for them"
     distinct = set(train.texts)
-    if len(distinct) < len(train):
-        yield f"{_documents(len(train) - len(distinct), 'training')} a text that came before"
+    repeated = len(train.texts) - len(distinct)
+    if repeated:
+        yield f"{_documents(repeated, 'training')} a text that came before"
     leaked = sum(text in distinct for text in val.texts) if val else 0
     if leaked:
         yield f"{_documents(leaked, 'validation')} the text of a training document: scores on them say nothing"
@@ -131,15 +118,9 @@ def _documents(count: int, name: str) -> str:
     return f"{count:,} {name} document has" if count == 1 else f"{count:,} {name} documents have"
 
 
-def _unlearnable(taxonomy: Taxonomy, train: Labelled) -> Iterator[str]:
+def _unlearnable(taxonomy: Taxonomy, train: Documents) -> Iterator[str]:
     used = {label for labels in train.labels for label in labels}
     missing = [label for number, label in enumerate(taxonomy.labels) if number not in used]
     if missing:
-        yield (
-            f"{len(missing):,} of {len(taxonomy):,} labels have no training document and cannot be learnt: "
-            f"{_first(missing)}"
-        )
-
-
-def _first(names: Sequence[str], most: int = 3) -> str:
-    return ", ".join(shown(name) for name in names[:most]) + (", ..." if len(names) > most else "")
+        share = f"{len(missing):,} of {len(taxonomy):,} labels have"
+        yield f"{share} no training document and cannot be learnt: {listed(missing, most=3)}"

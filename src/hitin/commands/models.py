@@ -7,8 +7,8 @@ from hitin.checkpoint import load_tensors
 from hitin.decisions import Policy
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
+from hitin.kept_weights import best_path
 from hitin.model_folder import TRAINING
-from hitin.training import best_path
 
 
 def load_classifier(

@@ -117,7 +117,7 @@ class Texts:
 
     def _live_chunks(self) -> Iterator[list[Document]]:
         with LiveInput(encoding=self.encoding) as source:
-            yield from self._chunks(self._documents(source), lambda: source.is_waiting)
+            yield from self._chunks(self._documents(source), source.is_waiting)
 
     def _file_chunks(self, file: str, progress: FileProgress | None) -> Iterator[list[Document]]:
         with Source(file, encoding=self.encoding) as source:

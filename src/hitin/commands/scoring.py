@@ -1,7 +1,6 @@
 """What `hitin evaluate` does: score a model on labelled documents, some at a time."""
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
 
 import numpy as np
 from rich.table import Table
@@ -10,8 +9,8 @@ from rich.text import Text
 from hitin.commands.console import FileProgress
 from hitin.commands.labelled import Reading, labelled_documents
 from hitin.decisions import Decisions
-from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
+from hitin.inputs import check_labelled, chunks
 from hitin.metrics import Counts, Scores
 from hitin.taxonomy import Taxonomy
 from hitin.tokens import Ragged
@@ -36,23 +35,14 @@ def evaluate_files(
     found = labelled_documents(files, reading, reading.labels(taxonomy), progress)
     pairs = ((document.text, labels.ids) for document, labels in found)
     counts, documents = Counts.zero(len(taxonomy)), 0
-    for chunk in _chunks(pairs, documents_at_once(taxonomy)):
+    for chunk in chunks(pairs, documents_at_once(taxonomy)):
         probabilities = classifier.predict_proba([text for text, _ in chunk])
         chosen = classifier.decisions_.decide(probabilities, taxonomy)
         truth = Ragged.of([labels for _, labels in chunk]).indicators(np.arange(len(chunk)), len(taxonomy)) > 0
         counts += Counts.of(chosen, truth)
         documents += len(chunk)
-    if not documents:
-        raise InputError("there are no documents", kind="no-documents", remedy="At least one is needed.")
+    check_labelled(documents, bool(counts.actual.any()), "test")
     return Scores.of(counts, taxonomy, documents)
-
-
-Pair = tuple[str, tuple[int, ...]]
-
-
-def _chunks(pairs: Iterator[Pair], size: int) -> Iterator[list[Pair]]:
-    while chunk := list(islice(pairs, size)):
-        yield chunk
 
 
 def score_tables(scores: Scores, decisions: Decisions, title: str) -> list[Table]:

@@ -38,10 +38,9 @@ class LiveInput(Source):
             self._refuse_what_is_no_text()
         self.encoding = self._encoding(encoding)
 
-    @property
     def is_waiting(self) -> bool:
         """Whether the next line has not been written yet."""
-        return self._arriving.is_waiting
+        return self._arriving.is_waiting()
 
 
 class _Arriving(io.RawIOBase):
@@ -79,7 +78,6 @@ class _Arriving(io.RawIOBase):
         buffer[: len(chunk)] = chunk
         return len(chunk)
 
-    @property
     def is_waiting(self) -> bool:
         while b"\n" not in self._held and not self._ended:
             if not _is_ready(self._file):

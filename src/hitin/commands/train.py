@@ -26,7 +26,9 @@ def train(
     encoder: Annotated[
         str | None, typer.Option(help="textrcnn (the default), or the name or folder of a Hugging Face model.")
     ] = None,
-    preset: Annotated[str | None, typer.Option(help="The settings of a preset, or of a TOML file.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Settings by name, such as wos-glove, or from a TOML file.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="At most so many times over the documents.")] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Documents in a batch.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="The highest learning rate.")] = None,
@@ -67,6 +69,7 @@ def train(
     """
     from hitin.commands import training
     from hitin.commands.labelled import Reading
+    from hitin.devices import is_main_process
     from hitin.display import watching
     from hitin.settings import parse_option
 
@@ -103,4 +106,6 @@ def train(
                 trained = training.train_model(task, data, resume=resume.value, watcher=watcher)
         except KeyboardInterrupt:
             training.leave(out)
+    if not is_main_process():
+        return
     typer.echo(json.dumps(trained.to_json(), indent=2) if as_json else training.show_trained(trained))

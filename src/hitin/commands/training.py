@@ -1,7 +1,7 @@
 """What `hitin train` does: read, check, train, and say what came of it."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -9,13 +9,15 @@ from typing import Any, NoReturn
 import typer
 
 from hitin.commands.console import INTERRUPTED, FileProgress, say
-from hitin.commands.labelled import Labelled, Reading, command, doubts, read_labelled
+from hitin.commands.labelled import Reading, command, doubts, read_labelled
+from hitin.devices import accelerated
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
+from hitin.inputs import Documents
 from hitin.model_folder import MANIFEST, TRAINING, is_model
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
-from hitin.training import CHECKPOINT, History, build_accelerator
+from hitin.training import CHECKPOINT, History
 from hitin.training_log import Watcher
 from hitin.writing import check_writable
 
@@ -25,8 +27,8 @@ class Data:
     """A taxonomy with its documents, and what a person should know of them."""
 
     taxonomy: Taxonomy
-    train: Labelled
-    val: Labelled | None
+    train: Documents
+    val: Documents | None
     warnings: tuple[str, ...]
 
 
@@ -79,7 +81,8 @@ def prepare(out: str, *, overwrite: bool, device: str, options: Mapping[str, obj
         )
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     run = Run.of(**given)
-    build_accelerator(device, run.training)
+    with accelerated(device, run.training):
+        pass  # there is such a device, and it knows the precision
     return Task(HierarchicalTextClassifier(device=device, **given), run, out)
 
 
@@ -103,15 +106,22 @@ def read_data(
 
 def train_model(task: Task, data: Data, *, resume: Resume, watcher: Watcher) -> Trained:
     """Train, and write the model into its folder."""
-    taxonomy, val = data.taxonomy, None
-    if data.val is not None:
-        val = data.val.texts, data.val.names(taxonomy)
-    elif task.run.training.validation:
-        part = f"{task.run.training.validation:.0%}"
-        watcher.note(f"there is no --val: {part} of the documents are held out to choose the best epoch by")
-    classifier = task.classifier.set_params(taxonomy=taxonomy)
-    classifier.fit(data.train.texts, data.train.names(taxonomy), val, out=task.out, resume=resume, watcher=watcher)
-    return Trained(task.out, classifier)
+    part = task.run.training.validation
+    if data.val is None and part:
+        watcher.note(f"there is no --val: {part:.0%} of the documents are held out to choose the best epoch by")
+    task.classifier.set_params(taxonomy=data.taxonomy).fit(
+        *_named(data.taxonomy, data.train),
+        None if data.val is None else _named(data.taxonomy, data.val),
+        out=task.out,
+        resume=resume,
+        watcher=watcher,
+    )
+    return Trained(task.out, task.classifier)
+
+
+def _named(taxonomy: Taxonomy, documents: Documents) -> tuple[list[str], Iterator[list[str]]]:
+    """Texts and labels as the estimator wants them."""
+    return documents.texts, ([taxonomy.labels[label] for label in labels] for labels in documents.labels)
 
 
 def leave(out: str) -> NoReturn:

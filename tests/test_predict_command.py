@@ -1,0 +1,322 @@
+"""`hitin predict` and `hitin evaluate`: answers in order, as they come, for whatever is a text; scores."""
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hitin.commands.prediction import path_of
+from hitin.commands.standard_input import LiveInput
+from hitin.documents import read_documents
+from hitin.errors import InputError
+from hitin.estimator import HierarchicalTextClassifier
+from hitin.taxonomy import Taxonomy
+from tests.conftest import REPOSITORY, Run, Write
+
+TICKETS = REPOSITORY / "examples" / "tickets"
+LOW = ("--threshold", "0.2")  # so that a model that has hardly learnt gives labels, too
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "tickets"
+    documents = list(read_documents(TICKETS / "train.jsonl"))
+    tiny = {"hidden": 8, "embedding": 16, "filters": 8, "width": 8, "epochs": 3, "batch_size": 8, "min_count": 1}
+    classifier = HierarchicalTextClassifier(TICKETS / "taxonomy.tsv", **tiny)  # type: ignore[arg-type]
+    classifier.fit([each.text for each in documents], [each.labels for each in documents], out=folder)
+    return folder
+
+
+def answers(output: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in output.splitlines()]
+
+
+# Prediction.
+
+
+def test_every_document_is_answered_in_order(model: Path, run: Run, write: Write) -> None:
+    texts = [f"the parcel {number} is late" * (1 + number % 7) for number in range(300)]
+    lines = [json.dumps({"id": number, "text": text}) for number, text in enumerate(texts)]
+    result = run("predict", model, write("texts.jsonl", "\n".join(lines)), *LOW)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    found = answers(result.stdout)
+    assert [answer["id"] for answer in found] == [str(number) for number in range(300)]
+    classifier = HierarchicalTextClassifier.load(model)
+    classifier.decisions_ = type(classifier.decisions_)(threshold=0.2)
+    assert [set(answer["labels"]) for answer in found] == classifier.predict(texts)  # type: ignore[call-overload]
+
+
+def test_an_answer_has_labels_from_the_top_down_paths_and_probabilities(model: Path, run: Run, write: Write) -> None:
+    file = write("text.txt", "my card was charged twice\n")
+    (answer,) = answers(run("predict", model, file, "--threshold", "0.01", "--top", 3, "--with-text").stdout)
+    taxonomy = Taxonomy.read(TICKETS / "taxonomy.tsv")
+    assert list(answer) == ["text", "labels", "paths", "scores", "top"]
+    numbers = [taxonomy.index(label) for label in answer["labels"]]  # type: ignore[attr-defined]
+    assert numbers == list(taxonomy.closure(numbers))
+    assert answer["paths"] == [path_of(taxonomy, label) for label in taxonomy.deepest(numbers)]
+    assert list(answer["scores"]) == answer["labels"]  # type: ignore[call-overload]
+    top = list(answer["top"].values())  # type: ignore[attr-defined]
+    assert top == sorted(top, reverse=True)
+    assert len(top) == 3
+    (bare,) = answers(run("predict", model, file, "--threshold", "1", "--all-scores").stdout)
+    assert (bare["labels"], bare["paths"]) == ([], [])
+    assert list(bare["scores"]) == list(taxonomy.labels)  # type: ignore[call-overload]
+
+
+def test_the_raw_policy_leaves_ancestors_out(model: Path, run: Run, write: Write) -> None:
+    file = write("text.txt", "my card was charged twice\n")
+    (whole,) = answers(run("predict", model, file, "--all-scores").stdout)
+    scores = whole["scores"]
+    assert isinstance(scores, dict)
+    threshold = float(np.quantile(list(scores.values()), 0.5))
+    (raw,) = answers(run("predict", model, file, "--policy", "raw", "--threshold", threshold).stdout)
+    assert raw["labels"] == [label for label, score in scores.items() if score > threshold]
+    assert len(raw["paths"]) <= len(raw["labels"])  # type: ignore[arg-type]
+
+
+def test_files_of_all_formats_give_the_same_answers(model: Path, run: Run, write: Write, tmp_path: Path) -> None:
+    texts = ["the parcel is late", "I forgot my password, again"]
+    table = pd.DataFrame({"body": texts, "id": ["a", "b"]})
+    table.to_parquet(tmp_path / "t.parquet")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.to_csv(tmp_path / "t.tsv", index=False, sep="\t")
+    lines = "".join(json.dumps({"id": row.id, "body": row.body}) + "\n" for row in table.itertuples())
+    write("t.jsonl.gz", gzip.compress(lines.encode()))
+    wanted = answers(run("predict", model, tmp_path / "t.csv", "--text-key", "body", *LOW).stdout)
+    assert [answer["id"] for answer in wanted] == ["a", "b"]
+    for name in ("t.parquet", "t.tsv", "t.jsonl.gz"):
+        assert answers(run("predict", model, tmp_path / name, "--text-key", "body", *LOW).stdout) == wanted
+    plain = answers(run("predict", model, write("t.txt", "\n".join(texts)), *LOW).stdout)
+    assert plain == [{name: answer[name] for name in ("labels", "paths", "scores")} for answer in wanted]
+    odd = write("t.log", "\n".join(texts))
+    assert answers(run("predict", model, odd, "--format", "text", *LOW).stdout) == plain
+    assert len(answers(run("predict", model, tmp_path / "t.txt", odd, "--format", "text").stdout)) == 4
+
+
+def test_odd_texts_are_texts(model: Path, run: Run, write: Write) -> None:
+    texts = ["", "   ", "😀", "x" * 1_000_000, "word " * 200_000, "\x00\x1b[31m", "日本語"]
+    lines = "".join(json.dumps({"text": text, "id": "é\ud800"}) + "\n" for text in texts)
+    result = run("predict", model, write("odd.jsonl", lines), "--top", 1)
+    assert result.exit_code == 0, result.output
+    assert [answer["id"] for answer in answers(result.stdout)] == ["é\ud800"] * len(texts)
+    blank = run("predict", model, write("blank.txt", "a\n\n\r\nb\n"))
+    assert len(answers(blank.stdout)) == 4
+
+
+def test_what_came_before_a_broken_line_is_answered(model: Path, run: Run, write: Write, tmp_path: Path) -> None:
+    file = write("broken.jsonl", '{"text": "a"}\n{"text": "b"}\n{"text": \n{"text": "c"}\n')
+    result = run("predict", model, file)
+    assert result.exit_code == 2
+    assert len(answers(result.stdout)) == 2
+    assert f"{file}:3: the JSON is broken" in result.stderr
+    out = tmp_path / "answers.jsonl"
+    assert run("predict", model, file, "--out", out).exit_code == 2
+    assert not out.exists()
+
+
+def test_answers_may_go_to_a_file(model: Path, run: Run, write: Write, tmp_path: Path) -> None:
+    file, out = write("a.txt", "日本\nb\n"), tmp_path / "new" / "answers.jsonl"
+    result = run("predict", model, file, "--out", out, "--with-text")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "日本" in out.read_text(encoding="utf-8")
+    assert out.read_text(encoding="utf-8") == run("predict", model, file, "--with-text").stdout
+    refused = run("predict", tmp_path / "no model", file, "--out", tmp_path)
+    assert refused.exit_code == 2
+    assert "this is a directory" in refused.stderr
+
+
+def test_a_missing_model_or_file_is_told(model: Path, run: Run, write: Write, tmp_path: Path) -> None:
+    file = write("a.txt", "b")
+    for arguments, words in (
+        ((tmp_path / "nothing", file), "there is no such model"),
+        ((tmp_path, file), "this is not a model"),
+        ((model, tmp_path / "b.txt"), "there is no such file"),
+        ((model, write("a.csv", "x,y\n1,2\n")), "--text-key"),
+        ((model, file, "--device", "cuda:99"), "Invalid value"),
+    ):
+        result = run("predict", *arguments)
+        assert result.exit_code == 2
+        assert words in result.stderr
+
+
+def test_paths_go_by_first_parents_and_whole_names_stand_alone() -> None:
+    dag = Taxonomy.from_edges([("A", "C"), ("B", "C"), ("C", "D"), ("B", "D")])
+    assert path_of(dag, dag.index("D")) == "B > D"
+    assert path_of(dag, dag.index("C")) == "A > C"
+    assert path_of(dag, dag.index("B")) == "B"
+    separate = Taxonomy.from_paths([("A", "X", "Y"), ("B", "X")], homonyms="separate")
+    assert path_of(separate, separate.index("A > X > Y")) == "A > X > Y"
+    assert path_of(separate, separate.index("B > X")) == "B > X"
+
+
+# Standard input.
+
+
+def hitin(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "hitin", *map(str, arguments)]
+
+
+def test_a_line_is_answered_before_the_next_is_written(model: Path) -> None:
+    with subprocess.Popen(
+        hitin("predict", model, *LOW), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        for text in (b"the parcel is late\n", b"\n", "😀 two\n".encode()):
+            process.stdin.write(text)
+            process.stdin.flush()
+            assert "labels" in json.loads(process.stdout.readline())
+        process.stdin.write(b"one\ntwo\nthree without an end")
+        process.stdin.close()
+        assert len(process.stdout.readlines()) == 3
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+def test_json_lines_come_through_a_pipe_and_a_reader_may_leave(model: Path) -> None:
+    lines = '{"id": 1, "text": "late"}\n\n{"id": 2, "text": "broken"}\nno json\n'
+    done = subprocess.run(hitin("predict", model, "-"), input=lines, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert [answer["id"] for answer in answers(done.stdout)] == ["1", "2"]
+    assert "standard input:4: the JSON is broken" in done.stderr
+    script = f"yes late | head -n 100000 | {' '.join(hitin('predict', model))} | head -n 1; exit ${{PIPESTATUS[2]}}"
+    left = subprocess.run(["/bin/bash", "-c", script], capture_output=True, check=False)
+    assert (left.returncode, left.stderr) == (0, b"")
+    assert len(left.stdout.splitlines()) == 1
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[io.FileIO, io.FileIO]]:
+    reader, writer = os.pipe()
+    with io.FileIO(reader) as reading, io.FileIO(writer, "w") as writing:
+        yield reading, writing
+
+
+Pipe = tuple[io.FileIO, io.FileIO]
+
+
+def test_lines_come_as_they_are_written(pipe: Pipe) -> None:
+    reader, writer = pipe
+    writer.write(b"\n \none\ntw")
+    source = LiveInput(file=reader)
+    assert source.first_line == "one"
+    lines = source.lines()
+    assert [next(lines), next(lines)] == ["\n", " \n"]
+    assert not source.is_waiting()
+    assert next(lines) == "one\n"
+    assert source.is_waiting()
+    writer.write(b"o\nthree")
+    assert not source.is_waiting()
+    assert next(lines) == "two\n"
+    assert source.is_waiting()
+    writer.close()
+    assert not source.is_waiting()
+    assert list(lines) == ["three"]
+    assert source.line == 5
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "words"),
+    [
+        (b"", None, []),
+        ("é\nb\n".encode("utf-8-sig"), None, ["é\n", "b\n"]),
+        ("é\nb\n".encode("utf-16"), None, ["é\n", "b\n"]),
+        ("é\nb\n".encode("latin-1"), "latin-1", ["é\n", "b\n"]),
+        (b"a\rb\r", None, ["a\n", "b\n"]),
+    ],
+)
+def test_encodings_and_line_ends_are_understood(
+    content: bytes, encoding: str | None, words: list[str], pipe: Pipe
+) -> None:
+    reader, writer = pipe
+    writer.write(content)
+    writer.close()
+    with LiveInput(encoding=encoding, file=reader) as source:
+        assert list(source.lines()) == words
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (gzip.compress(b"a\n"), "standard input: this is gzip data"),
+        (b"PK\x03\x04\n", "standard input: this is a zip archive"),
+        (b"a\nb\xff\n", "standard input:2: the bytes are not UTF-8: 0xff at byte 2"),
+    ],
+)
+def test_what_is_no_text_is_told(content: bytes, words: str, pipe: Pipe) -> None:
+    reader, writer = pipe
+    writer.write(content)
+    writer.close()
+    with pytest.raises(InputError) as error:
+        list(LiveInput(file=reader).lines())
+    assert words in str(error.value)
+
+
+def test_a_line_over_the_limit_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "long"
+    path.write_bytes(b"x" * (16 * 1024 * 1024 + 10) + b"\nb\n")
+    with io.FileIO(path) as file, pytest.raises(InputError, match="1: the line is longer than"):
+        list(LiveInput(file=file).lines())
+
+
+# Scores.
+
+
+def test_scores_are_those_of_the_estimator(model: Path, run: Run) -> None:
+    documents = list(read_documents(TICKETS / "test.csv"))
+    classifier = HierarchicalTextClassifier.load(model)
+    classifier.decisions_ = type(classifier.decisions_)(policy="raw", threshold=0.2)
+    scores = classifier.evaluate([each.text for each in documents], [each.labels for each in documents])
+    result = run("evaluate", model, TICKETS / "test.csv", *LOW, "--policy", "raw", "--json")
+    assert json.loads(result.stdout) == {"model": str(model)} | json.loads(json.dumps(scores.to_json()))
+    shown = run("evaluate", model, TICKETS / "test.csv", *LOW, "--policy", "raw").stdout
+    for words in (f"{scores.micro_f1:.4f}", f"{scores.macro_f1:.4f}", "precision", "raw, threshold 0.2"):
+        assert words in shown
+
+
+def test_several_files_are_scored_together_in_chunks(model: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = (TICKETS / "test.csv", TICKETS / "train.jsonl")
+    whole = run("evaluate", model, *files, *LOW, "--json")
+    assert json.loads(whole.stdout)["documents"] == 40
+    monkeypatch.setattr("hitin.commands.scoring._CELLS", 60)  # three documents of twenty labels
+    chunks = json.loads(run("evaluate", model, *files, *LOW, "--json").stdout)
+    assert chunks == json.loads(whole.stdout)
+
+
+def test_the_weights_of_another_epoch_can_be_scored(model: Path, run: Run, tmp_path: Path) -> None:
+    for best in ("select", "micro", "macro"):
+        assert run("evaluate", model, TICKETS / "test.csv", "--best", best).exit_code == 0
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for file in model.iterdir():
+        if file.is_file():
+            (moved / file.name).write_bytes(file.read_bytes())
+    result = run("evaluate", moved, TICKETS / "test.csv", "--best", "macro")
+    assert result.exit_code == 2
+    assert "best-macro.safetensors" in result.stderr
+
+
+def test_what_cannot_be_scored_is_told_with_its_place(model: Path, run: Run, write: Write) -> None:
+    good = '{"text": "a", "label": "Login"}\n'
+    for content, words in (
+        (good + '{"text": "a", "label": "Log in"}\n', ":2: the label 'Log in' is not in the taxonomy"),
+        (good + '{"text": "a"}\n', ":2: the document has no label"),
+        ('{"text": "a", "label": []}\n', "no test document has a label"),
+        (good + "{\n", ":2: the JSON is broken"),
+    ):
+        file = write("test.jsonl", content)
+        result = run("evaluate", model, file)
+        assert result.exit_code == 2
+        assert words in result.stderr
+        report = json.loads(run("evaluate", model, file, "--json").stdout)
+        assert report["exit_code"] == 2
