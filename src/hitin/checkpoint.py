@@ -22,13 +22,13 @@ _PROGRESS = "progress"
 _CHECKSUM = "checksum"
 
 _MODEL = "Copy the model again, or train it again."
-_ANEW = 'Begin anew with --resume never (in Python: resume="never").'
+ANEW = 'Begin anew with --resume never (in Python: resume="never").'
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
     """Write tensors whole or not at all, and safely on the disk before the old file goes."""
     own, told = _apart(tensors), dict(metadata or {})
-    told[_CHECKSUM] = _checksum(own, told)
+    told[_CHECKSUM] = checksum(own, told)
     with replacing(path) as part:
         part.touch()
         mode = part.stat().st_mode  # as usual for the user: the library's files are for no one else to read
@@ -49,7 +49,7 @@ def load_tensors(
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             metadata = dict(file.metadata() or {})
-        if metadata.pop(_CHECKSUM, None) == _checksum(tensors, metadata):
+        if metadata.pop(_CHECKSUM, None) == checksum(tensors, metadata):
             return tensors, metadata
         problem = "the file is damaged: its checksum is wrong"
     except FileNotFoundError:
@@ -76,15 +76,26 @@ class Checkpoint:
 
     def restore(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
         """Put the weights and the optimiser's state back."""
-        network.load_state_dict(self.weights)
+        network.load_state_dict(frozen_weights(network) | self.weights)
         optimiser.load_state_dict({"state": self.optimiser, "param_groups": optimiser.state_dict()["param_groups"]})
+
+
+def frozen_weights(network: nn.Module) -> dict[str, Tensor]:
+    """The weights that are not trained, and need not be saved again and again."""
+    return {name: weight.detach() for name, weight in network.named_parameters() if not weight.requires_grad}
+
+
+def trained_weights(network: nn.Module) -> dict[str, Tensor]:
+    """All other weights."""
+    frozen = frozen_weights(network)
+    return {name: weight for name, weight in network.state_dict().items() if name not in frozen}
 
 
 def save_checkpoint(
     path: Path, network: nn.Module, optimiser: torch.optim.Optimizer, progress: Mapping[str, Any]
 ) -> None:
     """One file from which a run can go on."""
-    tensors = {f"{_NETWORK}{name}": tensor for name, tensor in network.state_dict().items()}
+    tensors = {f"{_NETWORK}{name}": tensor for name, tensor in trained_weights(network).items()}
     for number, state in optimiser.state_dict()["state"].items():
         tensors |= {f"{_OPTIMISER}{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
     save_tensors(path, tensors, {_PROGRESS: json.dumps(progress)})
@@ -92,7 +103,7 @@ def save_checkpoint(
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """What is in the file, or an error that says it is damaged."""
-    tensors, metadata = load_tensors(path, kind="damaged-checkpoint", remedy=_ANEW)
+    tensors, metadata = load_tensors(path, kind="damaged-checkpoint", remedy=ANEW)
     weights: dict[str, Tensor] = {}
     optimiser: dict[int, dict[str, Tensor]] = {}
     try:
@@ -108,12 +119,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 
 def damaged_checkpoint(path: Path, problem: str) -> InputError:
-    return InputError(problem, kind="damaged-checkpoint", file=str(path), remedy=_ANEW)
-
-
-def load_weights(path: Path) -> dict[str, Tensor]:
-    """The weights of an epoch."""
-    return load_tensors(path, kind="damaged-checkpoint", remedy=_ANEW)[0]
+    return InputError(problem, kind="damaged-checkpoint", file=str(path), remedy=ANEW)
 
 
 def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -128,7 +134,8 @@ def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return own
 
 
-def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+def checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    """Of tensors on the CPU and of what is said about them."""
     value = crc32(json.dumps(metadata, sort_keys=True).encode())
     for name in sorted(tensors):
         value = crc32(name.encode(), value)

@@ -9,6 +9,9 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+from torch import nn
+
+from hitin.checkpoint import ANEW, frozen_weights, load_tensors, save_tensors, trained_weights
 from hitin.progress import Progress
 from hitin.writing import replacing
 
@@ -36,14 +39,31 @@ def remove_bests(folder: Path) -> None:
     _remove(folder, _BESTS, set())
 
 
-def name_bests(folder: Path, progress: Progress) -> None:
-    """Call the weights by their scores. A file may go by several names."""
+def load_epoch(folder: Path, epoch: int, network: nn.Module) -> None:
+    """Give the network the weights of an epoch."""
+    path = weights_path(folder, epoch)
+    found, _ = load_tensors(path, kind="damaged-checkpoint", remedy=ANEW)
+    network.load_state_dict(frozen_weights(network) | found)
+
+
+def save_epoch(folder: Path, epoch: int, network: nn.Module) -> None:
+    """Keep the weights that an epoch ended with."""
+    save_tensors(weights_path(folder, epoch), trained_weights(network))
+
+
+def name_bests(folder: Path, progress: Progress, network: nn.Module) -> None:
+    """Call the weights by their scores, and put those to them that were not trained."""
+    frozen = frozen_weights(network)
     for name, epoch in progress.best.items():
+        path = weights_path(folder, epoch)
+        if frozen:
+            save_tensors(best_path(folder, name), frozen | load_tensors(path)[0])
+            continue
         with replacing(best_path(folder, name)) as part:
             try:
-                os.link(weights_path(folder, epoch), part)
+                os.link(path, part)
             except OSError:  # a file system without links
-                shutil.copyfile(weights_path(folder, epoch), part)
+                shutil.copyfile(path, part)
 
 
 def _remove(folder: Path, pattern: str, kept: set[Path]) -> None:

@@ -5,6 +5,7 @@ from hashlib import blake2b
 from typing import Any
 
 from hitin.batches import Examples
+from hitin.checkpoint import checksum, frozen_weights
 from hitin.model import Model
 
 SELECT = "select"
@@ -86,6 +87,8 @@ def fingerprint(model: Model, train: Examples, val: Examples | None, processes: 
     digest.update(model.run.with_training(checkpoint_seconds=0.0, tensorboard=False).to_toml().encode())
     digest.update("\0".join(model.taxonomy.labels).encode())
     digest.update(model.taxonomy.edges.tobytes())
+    frozen = {name: weight.cpu() for name, weight in frozen_weights(model.network).items()}
+    digest.update(checksum(frozen, {}).encode())
     for examples in (train, val):
         digest.update(examples.fingerprint().encode() if examples is not None else b"none")
     digest.update(str(processes).encode())

@@ -15,20 +15,13 @@ from torch import Tensor
 
 from hitin.batches import Examples, shuffled
 from hitin.chance import own_chance
-from hitin.checkpoint import (
-    damaged_checkpoint,
-    load_checkpoint,
-    load_weights,
-    remove_leftovers,
-    save_checkpoint,
-    save_tensors,
-)
+from hitin.checkpoint import damaged_checkpoint, load_checkpoint, remove_leftovers, save_checkpoint
 from hitin.devices import accelerated, is_main_process, share
 from hitin.devices import build_accelerator as build_accelerator
 from hitin.errors import HitinError, InputError
 from hitin.interrupts import Interrupts
 from hitin.kept_weights import best_path as best_path
-from hitin.kept_weights import keep_only, name_bests, remove_bests, weights_path
+from hitin.kept_weights import keep_only, load_epoch, name_bests, remove_bests, save_epoch, weights_path
 from hitin.model import Model, vectors_of
 from hitin.progress import SELECT, Progress, fingerprint
 from hitin.progress import History as History
@@ -225,7 +218,7 @@ class _Trainer:
         record |= self._validate() | {"seconds": round(progress.seconds, 3)}
         progress.finish_epoch(record)
         if self.val is not None and progress.new_bests(self.settings.select) and self.is_main:
-            save_tensors(weights_path(self.folder, progress.epoch), self.network.state_dict())
+            save_epoch(self.folder, progress.epoch, self.network)
         self.log.epoch(self._batches_done(), record)
         self.watcher.epoch(record, is_best=progress.best.get(SELECT) == progress.epoch)
         self._save()
@@ -246,8 +239,9 @@ class _Trainer:
 
     def _take_best(self) -> None:
         if SELECT in self.progress.best and self.is_main:
-            name_bests(self.folder, self.progress)
-            self.network.load_state_dict(load_weights(weights_path(self.folder, self.progress.best[SELECT])))
+            load_epoch(self.folder, self.progress.best[SELECT], self.network)
+            if self.resumable:
+                name_bests(self.folder, self.progress, self.network)
         share(self.network.state_dict().values())
         self.network.eval()
 
