@@ -1,7 +1,7 @@
 """Any Hugging Face encoder, by name or folder: BERT and its kin (Eq. 3-5)."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +11,15 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from hitin.encoders.interface import Encoded, TextEncoder, token_mask
-from hitin.errors import InputError
+from hitin.errors import InputError, listed
 from hitin.extras import need
 
 TextPooling = Literal["cls", "mean", "pooler"]
 _PURPOSE = "A transformer encoder"
+_REMEDY = (
+    "Give textrcnn, the name of a model of the Hugging Face hub, or a folder with config.json, model.safetensors and "
+    "tokenizer.json."
+)
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,7 @@ class Transformer(TextEncoder):
         self.model = model
         self.text_pooling = settings.text_pooling
         if settings.text_pooling == "pooler" and getattr(model, "pooler", None) is None:
-            raise InputError(
-                f"{settings.encoder} has no pooler", kind="bad-option", remedy="Choose text_pooling cls or mean."
-            )
+            raise _no_pooler(settings)
         if settings.text_pooling != "pooler" and getattr(model, "pooler", None) is not None:
             model.pooler = None  # weights that would get no gradient
         self.padding = int(model.config.pad_token_id or 0)
@@ -86,13 +88,16 @@ def _distance(name: str, layers: int) -> int:
 def load_pretrained(settings: TransformerSettings) -> tuple[Transformer, Tokenizer]:
     """The encoder and its tokenizer, from a folder or the hub; half-precision weights become full ones."""
     transformers = need("transformers", extra="bert", purpose=_PURPOSE)
+    _check_folder(settings.encoder)
     try:
         with _quiet(transformers):
-            model = transformers.AutoModel.from_pretrained(settings.encoder).float()
+            model, found = transformers.AutoModel.from_pretrained(settings.encoder, output_loading_info=True)
     except (OSError, ValueError, ImportError, RuntimeError) as error:
-        raise _unloadable(settings.encoder, error) from error
-    _check_length(settings, model.config)
-    return Transformer(model, settings), _tokenizer(settings.encoder, transformers)
+        raise _unloadable(settings.encoder, _first_line(error)) from error
+    _check_kind(settings.encoder, model.config)
+    _check_weights(settings, found["missing_keys"])
+    _check_length(settings, model)
+    return Transformer(model.float(), settings), _tokenizer(settings.encoder, transformers, model.config.vocab_size)
 
 
 def restore(settings: TransformerSettings, config: str) -> Transformer:
@@ -112,23 +117,55 @@ def config_of(encoder: Transformer) -> str:
     return json.dumps(values, indent=2, sort_keys=True) + "\n"
 
 
-def _tokenizer(name: str, transformers: Any) -> Tokenizer:
+def _tokenizer(name: str, transformers: Any, vocabulary: int) -> Tokenizer:
     file = Path(name) / "tokenizer.json"
     try:
         if file.is_file():
-            return Tokenizer.from_file(str(file))
-        with _quiet(transformers):
-            slow_or_fast = transformers.AutoTokenizer.from_pretrained(name)
+            tokenizer = Tokenizer.from_file(str(file))
+        else:
+            with _quiet(transformers):
+                slow_or_fast = transformers.AutoTokenizer.from_pretrained(name)
+            tokenizer = Tokenizer.from_str(slow_or_fast.backend_tokenizer.to_str())
+    except AttributeError as error:
+        raise _unloadable(name, "it has no fast tokenizer") from error
     except Exception as error:  # tokenizers raises bare Exceptions
-        raise _unloadable(name, error) from error
-    fast = getattr(slow_or_fast, "backend_tokenizer", None)
-    if fast is None:
-        raise _unloadable(name, ValueError("it has no fast tokenizer"))
-    return Tokenizer.from_str(fast.to_str())
+        raise _unloadable(name, _first_line(error)) from error
+    tokens = tokenizer.get_vocab_size()
+    if tokens <= len(tokenizer.get_added_tokens_decoder()):  # transformers makes an empty one where there are no files
+        raise _unloadable(name, "it has no tokenizer")
+    if tokens > vocabulary:
+        raise _unloadable(name, f"its tokenizer has {tokens:,} tokens, of which it knows {vocabulary:,}")
+    return tokenizer
 
 
-def _check_length(settings: TransformerSettings, config: Any) -> None:
-    most = getattr(config, "max_position_embeddings", None)
+def _check_folder(name: str) -> None:
+    """What can only be a path must be there: the library would take it for a bad name of the hub."""
+    is_path = name.startswith((".", "~", "/")) or name.count("/") > 1 or "\\" in name
+    if is_path and not Path(name).is_dir():
+        raise InputError("there is no such folder", kind="missing-file", file=name, remedy=_REMEDY)
+
+
+def _check_kind(name: str, config: Any) -> None:
+    is_text = all(hasattr(config, size) for size in ("hidden_size", "num_hidden_layers", "vocab_size"))
+    if not is_text or getattr(config, "is_encoder_decoder", False):
+        raise _unloadable(name, f"it is of the kind {config.model_type}, which is no text encoder")
+
+
+def _check_weights(settings: TransformerSettings, missing: Iterable[str]) -> None:
+    """What the file does not have would begin at random, without a word; a pooler that is not used may."""
+    without = sorted(name for name in missing if settings.text_pooling == "pooler" or "pooler" not in name)
+    if without and all("pooler" in name for name in without):
+        raise _no_pooler(settings)
+    if without:
+        raise _unloadable(settings.encoder, f"its weights lack {listed(without)}")
+
+
+def _check_length(settings: TransformerSettings, model: Any) -> None:
+    most = getattr(model.config, "max_position_embeddings", None)
+    positions = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    padding = getattr(positions, "padding_idx", None)
+    if most and padding is not None:  # RoBERTa and its kin count places from behind that of padding
+        most -= padding + 1
     if most and settings.max_length > most:
         raise InputError(
             f"{settings.encoder} reads at most {most} tokens, not {settings.max_length}",
@@ -152,11 +189,13 @@ def _quiet(transformers: Any) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _unloadable(name: str, error: Exception) -> InputError:
-    reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    return InputError(
-        f"the text encoder {name} cannot be loaded ({reason})",
-        kind="bad-encoder",
-        remedy="Give textrcnn, the name of a model of the Hugging Face hub, or a folder with config.json, "
-        "model.safetensors and tokenizer.json.",
-    )
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _unloadable(name: str, reason: str) -> InputError:
+    return InputError(f"the text encoder {name} cannot be loaded ({reason})", kind="bad-encoder", remedy=_REMEDY)
+
+
+def _no_pooler(settings: TransformerSettings) -> InputError:
+    return InputError(f"{settings.encoder} has no pooler", kind="bad-option", remedy="Choose text_pooling cls or mean.")
