@@ -12,8 +12,10 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, tr
 PAD = 0
 UNKNOWN = 1
 SPECIAL = ["[PAD]", "[UNK]"]
-_WORDS = r"\w+|[^\w\s\p{P}]"  # words, and signs such as an emoji, but no punctuation
-_CHARACTERS = 64  # of a text that are looked at for each token that may stay: no word is so long on average
+_CHARACTERS = 64
+"""The longest word: a line of a million characters, which is no language, would keep a learner busy for hours. And what
+is looked at of a text for each token that may stay."""
+_WORDS = rf"\w{{1,{_CHARACTERS}}}|[^\w\s\p{{P}}]"  # words, and signs such as an emoji, but no punctuation
 _AT_ONCE = 1024
 
 
@@ -73,7 +75,7 @@ def word_tokenizer(texts: Iterable[str], *, size: int, min_count: int) -> Tokeni
     trainer = trainers.WordLevelTrainer(
         vocab_size=size + len(SPECIAL), min_frequency=min_count, special_tokens=SPECIAL, show_progress=False
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(map(_sound, texts), trainer)
     return tokenizer
 
 
@@ -87,7 +89,7 @@ def subword_tokenizer(texts: Iterable[str], *, size: int, min_count: int) -> Tok
     trainer = trainers.BpeTrainer(
         vocab_size=size + len(SPECIAL), min_frequency=min_count, special_tokens=SPECIAL, show_progress=False
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(map(_sound, texts), trainer)
     return tokenizer
 
 
@@ -109,6 +111,11 @@ def _encoded(tokenizer: Tokenizer, texts: Iterable[str], max_length: int) -> Ite
     tokenizer.enable_truncation(max_length)
     waiting = iter(texts)
     while chunk := list(islice(waiting, _AT_ONCE)):
-        short = [text.lstrip()[: max_length * _CHARACTERS] for text in chunk]
+        short = [_sound(text.lstrip()[: max_length * _CHARACTERS]) for text in chunk]
         for encoding in tokenizer.encode_batch_fast(short):
             yield encoding.ids or [UNKNOWN]
+
+
+def _sound(text: str) -> str:
+    """Without halves of characters, which JSON may hold and the library refuses."""
+    return text.encode("utf-8", "replace").decode("utf-8")

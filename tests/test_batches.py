@@ -1,0 +1,108 @@
+"""Batches: every document once, about equally long together, the same for the same seed and epoch."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitin.batches import Batch, Examples, by_length, shuffled
+from hitin.tokens import Ragged
+
+LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=60).map(np.array)
+SIZES = st.integers(1, 9)
+
+
+def examples() -> Examples:
+    return Examples(Ragged.of([[5, 6, 7], [8], [9, 4]]), Ragged.of([[0, 2], [], [1]]), label_count=3)
+
+
+@given(LENGTHS, SIZES, st.integers(0, 99), st.integers(0, 99))
+def test_an_epoch_has_every_document_once(lengths: np.ndarray, size: int, seed: int, epoch: int) -> None:
+    batches = shuffled(lengths, size, seed, epoch)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    assert len(batches) == -(-len(lengths) // size)
+    assert sorted(map(len, batches))[1:] == [size] * (len(batches) - 1)
+
+
+@given(LENGTHS, SIZES, st.integers(0, 99), st.integers(0, 99))
+def test_batches_depend_on_the_seed_and_the_epoch_alone(lengths: np.ndarray, size: int, seed: int, epoch: int) -> None:
+    first, second = (shuffled(lengths, size, seed, epoch) for _ in range(2))
+    assert [batch.tolist() for batch in first] == [batch.tolist() for batch in second]
+
+
+def test_every_epoch_and_every_seed_has_an_order_of_its_own() -> None:
+    lengths = np.arange(1000) % 7
+    orders = {
+        tuple(np.concatenate(shuffled(lengths, 8, seed, epoch)).tolist()) for seed in range(3) for epoch in range(3)
+    }
+    assert len(orders) == 9
+
+
+def test_documents_of_a_batch_are_about_equally_long() -> None:
+    lengths = np.random.default_rng(0).integers(1, 500, 4096)
+    batches = shuffled(lengths, 32, seed=0, epoch=0)
+    padded = sum(len(batch) * int(lengths[batch].max()) for batch in batches)
+    assert padded < 1.05 * lengths.sum()
+    longest = [int(lengths[batch].max()) for batch in batches]
+    assert longest != sorted(longest)  # batches themselves come in any order
+    assert longest != sorted(longest, reverse=True)
+
+
+def test_large_sets_are_shuffled_before_they_are_sorted() -> None:
+    batches = shuffled(np.full(10_000, 5), 10, seed=0, epoch=0)
+    firsts = np.array([batch.mean() for batch in batches])
+    assert abs(firsts - 5000).mean() < 1500  # a batch holds documents from everywhere
+
+
+@given(LENGTHS, SIZES)
+def test_scoring_goes_from_the_longest_document_to_the_shortest(lengths: np.ndarray, size: int) -> None:
+    batches = list(by_length(lengths, size))
+    order = np.concatenate(batches)
+    assert sorted(order.tolist()) == list(range(len(lengths)))
+    assert lengths[order].tolist() == sorted(lengths.tolist(), reverse=True)
+    assert {len(batch) for batch in batches[:-1]} <= {size}
+
+
+def test_no_documents_have_no_batches() -> None:
+    assert list(by_length(np.empty(0, dtype=np.int64), 4)) == []
+
+
+def test_a_batch_has_token_numbers_lengths_and_targets() -> None:
+    batch = examples().batch(np.array([2, 0]))
+    assert batch.ids is not None
+    assert batch.lengths is not None
+    assert batch.ids.tolist() == [[9, 4, 0], [5, 6, 7]]
+    assert batch.lengths.tolist() == [2, 3]
+    assert batch.targets.tolist() == [[0, 1, 0], [1, 0, 1]]
+    assert len(batch) == 2
+    assert batch.vectors is None
+
+
+def test_a_batch_of_a_frozen_encoder_has_vectors_in_place_of_tokens() -> None:
+    batch = examples().with_vectors(torch.tensor([[1.0], [2.0], [3.0]])).batch(np.array([2, 1]))
+    assert batch.vectors is not None
+    assert batch.vectors.tolist() == [[3.0], [2.0]]
+    assert batch.ids is None
+    assert batch.lengths is None
+
+
+def test_a_batch_moves_to_a_device_but_for_the_lengths() -> None:
+    batch: Batch = examples().batch(np.array([0, 1])).to(torch.device("meta"))
+    assert batch.ids is not None
+    assert batch.lengths is not None
+    assert (batch.ids.device.type, batch.targets.device.type, batch.lengths.device.type) == ("meta", "meta", "cpu")
+
+
+def test_label_counts_are_how_many_documents_have_each_label() -> None:
+    assert examples().label_counts().tolist() == [1, 1, 1]
+    assert len(examples()) == 3
+
+
+@pytest.mark.parametrize(
+    ("tokens", "labels"), [([[5, 6], [7, 8], [9, 4]], [[0, 2], [], [1]]), ([[5, 6, 7], [8], [9, 4]], [[0], [2], [1]])]
+)
+def test_only_equal_documents_have_equal_fingerprints(tokens: list[list[int]], labels: list[list[int]]) -> None:
+    assert examples().fingerprint() == examples().fingerprint()
+    other = Examples(Ragged.of(tokens), Ragged.of(labels), label_count=3)
+    assert other.fingerprint() != examples().fingerprint()
