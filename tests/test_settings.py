@@ -1,0 +1,222 @@
+"""Settings of a run: defaults, presets, TOML files, options by name; what is wrong with them."""
+
+import tomllib
+from dataclasses import fields
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitin import InputError
+from hitin.encoders.textrcnn import TextRCNNSettings
+from hitin.encoders.transformer import TransformerSettings
+from hitin.losses import LossSettings
+from hitin.methods import METHODS
+from hitin.settings import Run, TrainingSettings, parse_option, presets, read_preset
+from tests.conftest import REPOSITORY, Write
+
+PARTS = st.floats(0, 0.99)
+NUMBERS: dict[str, st.SearchStrategy[Any]] = {
+    **dict.fromkeys(("warmup", "validation", "clip"), PARTS),
+    "layer_decay": st.floats(0.01, 1),
+    "kernels": st.lists(st.integers(1, 9), min_size=1).map(tuple),
+    "max_length": st.integers(3, 10**6),
+    "seed": st.integers(0, 2**63 - 1),
+    "encoder": st.text(st.characters(exclude_categories=["Cs"])).filter(lambda name: name != "textrcnn"),
+    "vectors": st.text(st.characters(exclude_categories=["Cs"])),
+}
+
+
+def values(name: str, kind: Any) -> st.SearchStrategy[Any]:
+    """Any value that an option may have."""
+    if name in NUMBERS or "dropout" in name:
+        return NUMBERS.get(name, PARTS)
+    if get_origin(kind) is Literal:
+        return st.sampled_from(get_args(kind))
+    return {bool: st.booleans(), int: st.integers(1, 10**9)}.get(kind, st.floats(0, 1e300))
+
+
+def options_of(settings: Any) -> dict[str, st.SearchStrategy[Any]]:
+    hints = get_type_hints(settings)
+    return {field.name: values(field.name, hints[field.name]) for field in fields(settings)}
+
+
+@st.composite
+def given_options(draw: st.DrawFn) -> dict[str, Any]:
+    """Some options of some encoder and method, by name."""
+    method, encoder = draw(st.sampled_from(sorted(METHODS))), draw(st.sampled_from(["textrcnn", "transformer"]))
+    encoders: dict[str, Any] = {"textrcnn": TextRCNNSettings, "transformer": TransformerSettings}
+    known = options_of(encoders[encoder]) | options_of(METHODS[method].settings) | options_of(TrainingSettings)
+    chosen = draw(st.sets(st.sampled_from(sorted(known))))
+    found = {name: draw(known[name]) for name in sorted(chosen | ({"encoder"} & set(known)))}
+    loss = draw(st.sampled_from(["bce", "focal", "asymmetric"]))
+    if loss == "asymmetric":
+        found |= {"clip": draw(PARTS), "gamma_negative": draw(st.floats(0, 9))}
+    return {"encoder": "textrcnn", "loss": loss, "method": method, **found}
+
+
+@given(given_options())
+def test_a_run_comes_back_from_toml(options: dict[str, Any]) -> None:
+    run = Run.of(**options)
+    text = run.to_toml()
+    sections = tomllib.loads(text)
+    assert list(sections) == ["encoder", "method", "loss", "training"]
+    assert Run.of(**{name: value for section in sections.values() for name, value in section.items()}) == run
+    for name, value in options.items():
+        assert {**sections["encoder"], **sections["method"], **sections["loss"], **sections["training"]}[name] == (
+            list(value) if isinstance(value, tuple) else value
+        )
+
+
+def test_a_file_is_read_back_whatever_signs_it_holds(tmp_path: Path) -> None:
+    run = Run.of(vectors="C:\\ö 😀\n\t\x7f\x01\"'.txt", learning_rate=1e-5, kernels=[2, 5])
+    path = tmp_path / "run.toml"
+    path.write_text(run.to_toml(), encoding="utf-8")
+    assert Run.of(preset=path) == run
+    with pytest.raises(InputError, match="vectors is"):
+        Run.of(vectors="half a character \ud800")
+
+
+def test_names_of_options_are_unique_across_sections() -> None:
+    for encoder, method in product((TextRCNNSettings, TransformerSettings), METHODS.values()):
+        names = [
+            field.name for settings in (encoder, method.settings, LossSettings, TrainingSettings)
+            for field in fields(settings)
+        ]  # fmt: skip
+        assert len(names) == len(set(names))
+
+
+def test_every_preset_is_read_and_packed_into_the_wheel() -> None:
+    from hatchling.builders.wheel import WheelBuilder
+
+    packed = {file.relative_path for file in WheelBuilder(str(REPOSITORY)).recurse_included_files()}
+    assert presets() == sorted(path.stem for path in (REPOSITORY / "src/hitin/presets").glob("*.toml"))
+    assert presets()
+    for name in presets():
+        assert isinstance(Run.of(preset=name), Run)
+        assert read_preset(name)
+        assert f"src/hitin/presets/{name}.toml" in packed
+
+
+def test_options_stand_above_a_preset_and_that_above_the_defaults(write: Write) -> None:
+    file = write("run.toml", "[training]\nepochs = 7\nseed = 3\n[method]\nheight = 4\n")
+    run = Run.of(preset=file, epochs=9, seed=None, method=None)
+    assert (run.training.epochs, run.training.seed, run.method.height) == (9, 3, 4)
+    assert run.training.batch_size == TrainingSettings().batch_size
+
+
+def test_what_suits_an_encoder_stands_below_what_is_given() -> None:
+    assert Run.of(encoder="some/bert").training.encoder_learning_rate == 5e-5
+    assert Run.of(encoder="some/bert", encoder_learning_rate=1e-4).training.encoder_learning_rate == 1e-4
+    assert Run.of().training.encoder_learning_rate == 0
+    assert Run.of(encoder=None).encoder_name == "textrcnn"
+    assert Run.of(encoder="some/bert").encoder_name == "some/bert"
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "remedy"),
+    [
+        ({"hight": 3}, "no option 'hight'", "Did you mean height?"),
+        ({"method": "hitn"}, "no method 'hitn'", "hitin, flat"),
+        ({"height": "two"}, "height is 'two'", "a whole number"),
+        ({"height": 2.5}, "height is 2.5", "a whole number"),
+        ({"height": True}, "height is True", "a whole number"),
+        ({"learning_rate": "fast"}, "learning_rate is 'fast'", "a number"),
+        ({"learning_rate": 10**400}, "learning_rate is", "a number"),
+        ({"learning_rate": -1}, "learning_rate is -1", "at least 0"),
+        ({"learning_rate": float("nan")}, "learning_rate is nan", "at least 0"),
+        ({"prior_start": 1}, "prior_start is 1", "true or false"),
+        ({"pooling": "median"}, "pooling cannot be 'median'", "sum, mean, max, root"),
+        ({"pooling": ["sum"]}, "pooling cannot be", "sum, mean, max, root"),
+        ({"kernels": 3}, "kernels is 3", "a list of whole numbers"),
+        ({"kernels": ["a"]}, "kernels is 'a'", "a whole number"),
+        ({"kernels": "234"}, "kernels is '234'", "a list of whole numbers"),
+        ({"vectors": 5}, "vectors is 5", "text"),
+        ({"epochs": 0}, "epochs is 0", "at least 1"),
+        ({"warmup": 1.0}, "warmup is 1.0", "from 0 to below 1"),
+        ({"layer_decay": 0.0}, "layer_decay is 0.0", "above 0"),
+        ({"seed": 2**64}, "seed is", "2^63"),
+        ({"method": "flat", "height": 3}, "no option 'height' for textrcnn and flat", "the method hitin"),
+        ({"freeze": True}, "no option 'freeze'", "a transformer"),
+        ({"encoder": "some/bert", "hidden": 3}, "no option 'hidden'", "textrcnn"),
+        ({"zzz": 1}, "no option 'zzz'", "The options are"),
+    ],
+)
+def test_a_wrong_option_is_told_with_what_is_right(options: dict[str, Any], message: str, remedy: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Run.of(**options)
+    assert caught.value.kind == "bad-option"
+    assert message in caught.value.message
+    assert remedy in (caught.value.remedy or "")
+    assert caught.value.file is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "remedy"),
+    [
+        ("[train]\nepochs = 3", "no section [train]", "[training]"),
+        ("epochs = 3", "'epochs' stands outside of the sections", "[training]"),
+        ("[training]\nheight = 3", "height stands in [training]", "[method]"),
+        ("[encoder]\nmethod = 'flat'", "method stands in [encoder]", "[method]"),
+        ("[training]\nepochs = 'x'", "epochs is 'x'", "a whole number"),
+        ("[method]\nhieght = 1", "no option 'hieght'", "height"),
+        ("[training\n", "not TOML", ""),
+        ("[training]\nepochs = 1\nepochs = 2", "not TOML", ""),
+    ],
+)
+def test_a_wrong_file_is_told_with_its_name(text: str, message: str, remedy: str, write: Write) -> None:
+    file = write("run.toml", text)
+    with pytest.raises(InputError) as caught:
+        Run.of(preset=file, seed=1)
+    assert message in str(caught.value)
+    assert remedy in (caught.value.remedy or "")
+    assert caught.value.file == str(file)
+
+
+def test_a_missing_or_unreadable_file_is_told_with_the_presets(tmp_path: Path, write: Write) -> None:
+    for path in ("nothing.toml", tmp_path, write("bytes.toml", b"\xff\xfe\x00")):
+        with pytest.raises(InputError) as caught:
+            Run.of(preset=path)
+        assert all(name in str(caught.value) for name in presets())
+
+
+def test_numbers_are_forgiven_their_spelling() -> None:
+    run = Run.of(height=3.0, learning_rate=1, epochs=np.int64(4), kernels=np.array([2, 3]), pooling=np.str_("max"))
+    assert (run.method.height, run.training.learning_rate, run.training.epochs) == (3, 1.0, 4)
+    assert isinstance(run.training.learning_rate, float)
+    assert isinstance(run.method.height, int)
+    assert run.encoder.kernels == (2, 3)  # type: ignore[union-attr]
+    assert Run.of(vectors=Path("a") / "b").encoder.vectors == str(Path("a") / "b")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ("height=3", ("height", 3)), ("learning_rate = 1e-3", ("learning_rate", 1e-3)),
+        ("freeze=true", ("freeze", True)), ("kernels=[2, 3]", ("kernels", [2, 3])), ("encoder=some/bert", ("encoder", "some/bert")),
+        ('vectors="a=b"', ("vectors", "a=b")), ("vectors=a=b", ("vectors", "a=b")), ("tokens=", ("tokens", "")),
+    ],
+)  # fmt: skip
+def test_an_option_is_read_from_a_command_line(text: str, option: tuple[str, object]) -> None:
+    assert parse_option(text) == option
+
+
+def test_a_word_that_sets_nothing_is_told() -> None:
+    with pytest.raises(InputError, match="sets nothing"):
+        parse_option("height")
+
+
+def test_a_preset_folder_that_is_missing_is_no_preset(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("hitin.settings.resources.files", lambda _: tmp_path)
+    assert presets() == []
+
+
+def test_settings_say_what_they_mean() -> None:
+    run = Run.of(method="flat", seed=4)
+    assert run.method_name == "flat"
+    assert run.with_training(seed=5).training.seed == 5
+    assert run.training.seed == 4
