@@ -197,7 +197,8 @@ def test_numbers_are_forgiven_their_spelling() -> None:
     ("text", "option"),
     [
         ("height=3", ("height", 3)), ("learning_rate = 1e-3", ("learning_rate", 1e-3)),
-        ("freeze=true", ("freeze", True)), ("kernels=[2, 3]", ("kernels", [2, 3])), ("encoder=some/bert", ("encoder", "some/bert")),
+        ("freeze=true", ("freeze", True)), ("kernels=[2, 3]", ("kernels", [2, 3])),
+        ("encoder=some/bert", ("encoder", "some/bert")),
         ('vectors="a=b"', ("vectors", "a=b")), ("vectors=a=b", ("vectors", "a=b")), ("tokens=", ("tokens", "")),
     ],
 )  # fmt: skip
