@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hitin.commands.prediction import path_of
+from hitin.commands.prediction import Answers, answer_lines, path_of
 from hitin.commands.standard_input import LiveInput
-from hitin.documents import read_documents
+from hitin.documents import Document, read_documents
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.taxonomy import Taxonomy
@@ -132,6 +132,14 @@ def test_answers_may_go_to_a_file(model: Path, run: Run, write: Write, tmp_path:
     refused = run("predict", tmp_path / "no model", file, "--out", tmp_path)
     assert refused.exit_code == 2
     assert "this is a directory" in refused.stderr
+
+
+def test_an_output_that_cannot_show_a_name_gets_its_escape(model: Path) -> None:
+    answers_of = Answers(HierarchicalTextClassifier.load(model), with_text=True)
+    for encoding, shown in (("utf-8", "日本"), ("cp1252", "\\u65e5\\u672c")):
+        (line,) = answer_lines([[Document("日本")]], answers_of, encoding)
+        assert shown in line
+        assert json.loads(line)["text"] == "日本"
 
 
 def test_a_missing_model_or_file_is_told(model: Path, run: Run, write: Write, tmp_path: Path) -> None:

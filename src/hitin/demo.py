@@ -29,15 +29,15 @@ PRESET = "icd10"
 METRICS = "metrics.json"
 PHRASES = (
     "sugar disease with kidney damage",
-    "weak heart and swollen legs after an old heart attack",
+    "heart failure with swollen legs",
     "broken wrist after a fall on the ice",
     "high blood pressure",
-    "asthma attack in a child",
+    "asthma attack",
     "bleeding stomach ulcer",
-    "breast cancer on the left side",
-    "slipped disc in the lower back with sciatica",
-    "depression has come back, severe this time",
-    "allergic skin rash from nickel",
+    "severe depression, second episode",
+    "whooping cough in a baby",
+    "migraine with flashing lights",
+    "bitten by a dog",
 )
 
 
@@ -133,7 +133,8 @@ def guess_table(found: Iterable[Guess]) -> Table:
     for guess in found:
         phrases = [guess.phrase, *[""] * (len(guess.paths) - 1)]
         for phrase, path, probability in zip(phrases, guess.paths, guess.probabilities, strict=True):
-            certainty = f"{probability:.2f}" if guess.is_sure else f"{probability:.2f}\nunsure"
+            shown = f"{probability:.2f}" if probability >= 0.005 else "< 0.01"
+            certainty = shown if guess.is_sure else f"{shown}\nunsure"
             table.add_row(Text(phrase), _steps(path), certainty, style="" if guess.is_sure else "dim")
         table.add_section()
     return table
@@ -152,7 +153,7 @@ def show_next(found: Demo) -> str:
         f"  card     {found.model / CARD}",
         f"  scores   {found.model.with_name(METRICS)}",
         "Next:",
-        f'  echo "{PHRASES[0]}" | {command("predict", found.model, "--top", 3)}',
+        f'  echo "{PHRASES[1]}" | {command("predict", found.model, "--top", 3)}',
         f"  {command('evaluate', found.model, found.data.test)}",
     ]
     return "\n".join(printable(line, most=1000) for line in lines)
