@@ -28,6 +28,7 @@ from tests.training_harness import (
     log_lines,
     saved_weights,
     train_into,
+    train_together,
     weights,
     when_logged,
     when_there,
@@ -100,6 +101,16 @@ def test_runs_killed_again_and_again_end_as_if_they_had_not_been(number: int, tm
         kills += nursery.train_and_kill(folder, moments, **RUNS[number])
         check_same(folder, undisturbed)
     assert kills > 100
+
+
+@pytest.mark.slow
+def test_two_processes_that_are_killed_end_as_if_they_had_not_been(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"val": 20, "epochs": 6, "batch_size": 2}
+    assert train_together(tmp_path / "whole", **options) == {0}
+    for moment in (when_there(f"{TRAINING}/{CHECKPOINT}"), when_logged(6), when_there(MANIFEST)):
+        train_together(tmp_path / "killed", moment, **options)
+    assert train_together(tmp_path / "killed", **options) == {0}
+    check_same(tmp_path / "killed", tmp_path / "whole")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

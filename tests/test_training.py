@@ -39,6 +39,8 @@ from tests.training_harness import (
     model,
     saved_weights,
     tiny_bert,
+    train_into,
+    train_together,
     weights,
 )
 
@@ -283,6 +285,22 @@ def test_documents_are_learnt() -> None:
         trained = fitted(160, val=40, epochs=8, learning_rate=0.05, **options)
         assert trained.history_.chosen["micro_f1"] > 0.9
         assert trained.score(texts, labels) > 0.9
+
+
+# Several processes.
+
+
+@pytest.mark.slow
+def test_two_processes_learn_what_one_does_from_twice_as_many_batches(tmp_path: Path) -> None:
+    """Also where the batches of an epoch cannot be shared evenly."""
+    options = {"count": 37, "val": 20, **STEADY}
+    assert train_together(tmp_path / "two", **options) == {0}
+    train_into(str(tmp_path / "one"), {**options, "accumulate": 2})
+    one, two = saved_weights(tmp_path / "one"), saved_weights(tmp_path / "two")
+    for name, weight in one.items():
+        assert torch.allclose(weight, two[name], atol=1e-6), name
+    for single, double in zip(*(log_lines(tmp_path / name / TRAINING) for name in ("one", "two")), strict=True):
+        assert single == pytest.approx(double, abs=1e-6)
 
 
 # A frozen text encoder.

@@ -5,6 +5,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -239,5 +240,29 @@ def _outcome(folder: str, options: dict[str, Any]) -> int:
     return 0
 
 
+def train_together(folder: Path, moment: Moment | None = None, processes: int = 2, **options: Any) -> set[int]:
+    """Train in several processes at once, as `accelerate launch` starts them; kill all when the moment has come."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    command = [sys.executable, "-m", "tests.training_harness", str(folder), json.dumps(options)]
+    shared = os.environ | {"OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    shared |= {"WORLD_SIZE": str(processes), "LOCAL_WORLD_SIZE": str(processes)}
+    started = [
+        subprocess.Popen(command, cwd=REPOSITORY, env=shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
+        for rank in range(processes)
+    ]
+    while moment is not None and any(process.poll() is None for process in started):
+        if moment(folder):
+            for process in started:
+                process.kill()
+            break
+        time.sleep(0.01)
+    return {process.wait(timeout=200) for process in started}
+
+
 if __name__ == "__main__":
-    serve()
+    if sys.argv[1:]:
+        train_into(sys.argv[1], json.loads(sys.argv[2]))
+    else:
+        serve()

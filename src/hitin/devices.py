@@ -77,6 +77,12 @@ def is_main_process() -> bool:
     return not torch.distributed.is_initialized() or torch.distributed.get_rank() == 0
 
 
+def wait_for_all() -> None:
+    """Until every process has come so far."""
+    if torch.distributed.is_initialized():
+        torch.distributed.barrier()
+
+
 def share(tensors: Iterable[Tensor]) -> None:
     """Give every process the tensors of the main one."""
     if torch.distributed.is_initialized():

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.decisions import Decided, Decisions, probabilities_of
-from hitin.devices import choose_device, is_main_process
+from hitin.devices import choose_device, is_main_process, wait_for_all
 from hitin.errors import InputError, shown
 from hitin.inputs import (
     Documents,
@@ -164,6 +164,7 @@ class HierarchicalTextClassifier:
             if out is not None and is_main_process():
                 self.save(folder)
                 finish(folder / TRAINING)
+            wait_for_all()
 
     def _set(self, model: Model, decisions: Decisions) -> None:
         self.model_ = model

@@ -35,5 +35,5 @@ def _summed(counts: Counts, loss: float, accelerator: Accelerator) -> tuple[Coun
         return counts, loss
     table = np.stack([counts.true_positives, counts.predicted, counts.actual])
     whole = accelerator.reduce(torch.from_numpy(table).to(accelerator.device), "sum").cpu().numpy()
-    losses = accelerator.reduce(torch.tensor(loss, device=accelerator.device), "sum")
-    return Counts(*whole), float(losses)
+    losses = torch.tensor(loss, dtype=torch.float64, device=accelerator.device)
+    return Counts(*whole), float(accelerator.reduce(losses, "sum"))
