@@ -1,5 +1,6 @@
 """A training that was killed, at any moment, and begun again ends with the weights of one that was not."""
 
+import math
 import random
 import signal
 from collections.abc import Callable, Iterator
@@ -142,7 +143,9 @@ class Interrupter(Watcher):
     def begin(self, *numbers: int) -> None:
         self.begun = numbers
 
-    def step(self, documents: int, loss: float) -> None:  # noqa: ARG002
+    def step(self, documents: int, loss: float) -> None:
+        assert documents
+        assert math.isfinite(loss)
         self.left -= 1
         if not self.left:
             signal.raise_signal(signal.SIGINT)
@@ -303,6 +306,17 @@ def test_what_a_kill_left_is_cleared_away(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"half")
     classifier().fit(*documents(40), documents(20, seed=1), out=tmp_path)
     assert not leftovers(tmp_path)
+
+
+def test_two_trainings_do_not_share_a_folder(tmp_path: Path) -> None:
+    class Second(Watcher):
+        def epoch(self, record: dict[str, float], is_best: bool) -> None:  # noqa: ARG002
+            with pytest.raises(InputError, match="another process") as caught:
+                classifier().fit(*documents(40), out=tmp_path)
+            assert caught.value.kind == "busy-folder"
+
+    classifier().fit(*documents(40), out=tmp_path, watcher=Second())
+    classifier().fit(*documents(40), out=tmp_path)
 
 
 def test_without_a_folder_there_is_nothing_to_go_on_from() -> None:

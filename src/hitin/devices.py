@@ -6,6 +6,7 @@ from contextlib import contextmanager, nullcontext
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState, GradientState, PartialState
+from accelerate.utils import GradientAccumulationPlugin
 from torch import Tensor
 
 from hitin.errors import InputError, shown
@@ -46,7 +47,8 @@ def build_accelerator(device: str, settings: TrainingSettings) -> Accelerator:
     precision = _precision(settings, chosen)
     if AcceleratorState._shared_state:  # of an earlier training in this process
         AcceleratorState._reset_state(reset_partial_state=not torch.distributed.is_initialized())
-    return Accelerator(cpu=chosen.type == "cpu", mixed_precision=precision)
+    steps = GradientAccumulationPlugin(num_steps=1)  # whatever the environment says: the settings say it
+    return Accelerator(cpu=chosen.type == "cpu", mixed_precision=precision, gradient_accumulation_plugin=steps)
 
 
 def _precision(settings: TrainingSettings, device: torch.device) -> str:

@@ -179,7 +179,7 @@ class _Trainer:
     def _tell(self, step: int, documents: int) -> None:
         """The watcher and the log, at the same steps whether or not the run was interrupted."""
         progress = self.progress
-        if step % _READ_EVERY == 0:
+        if step % _READ_EVERY == 0 or math.isnan(self.known_loss):
             self._read_losses()
         if step % EVERY == 0:
             loss = progress.line_sum / progress.line_documents

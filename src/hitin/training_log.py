@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from hitin.errors import InputError
 from hitin.extras import need
 from hitin.model import Advance
 from hitin.writing import unwritable
@@ -55,6 +56,7 @@ class TrainingLog:
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / LOG).touch()
                 self._file = (folder / LOG).open("r+b")
+            self._lock()
 
     def __enter__(self) -> Self:
         return self
@@ -99,6 +101,23 @@ class TrainingLog:
         if self._board:
             for name, value in values.items():
                 self._board.add_scalar(name, value, batch)
+
+    def _lock(self) -> None:
+        """Keep others out of the folder; a kill frees it."""
+        try:
+            import fcntl
+
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._file.close()
+            raise InputError(
+                "another process is training in this folder",
+                kind="busy-folder",
+                file=str(self._folder),
+                remedy="Wait for it, stop it, or choose another folder.",
+            ) from error
+        except (ImportError, OSError):  # a system or a disk without locks
+            return
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
