@@ -81,43 +81,49 @@ def test_training_leaves_nothing_of_accelerate_in_the_network() -> None:
 # Steps.
 
 
-def steps_of(run: Run, count: int = 32) -> tuple[Model, Steps]:
+Take = Callable[..., Tensor]
+
+
+def steps_of(run: Run, count: int = 32) -> tuple[Model, Steps, Take]:
+    """A model, its steps, and how to take one from batches of documents."""
     AcceleratorState._reset_state(reset_partial_state=True)
     built = model(run)
     texts, labels = documents(count)
     ids = [TAXONOMY.closure([TAXONOMY.index(name) for name in names]) for names in labels]
     built.network.train()
-    return built, Steps(built, built.examples(texts, ids), Accelerator(cpu=True), 10)
+    examples = built.examples(texts, ids)
+    steps = Steps(built, examples, Accelerator(cpu=True), 10)
+    return built, steps, lambda step, group: steps.take(step, 4 * step, examples, group)
 
 
 @pytest.mark.parametrize("loss", ["bce", "asymmetric"])
 def test_four_batches_of_8_are_one_of_32(loss: str) -> None:
     run = Run.of(**TINY | STEADY, loss=loss, regularisation=1e-2)
-    (small, by_eights), (large, at_once) = steps_of(run), steps_of(run)
+    (small, _, by_eights), (large, _, at_once) = steps_of(run), steps_of(run)
     rows = np.random.default_rng(0).permutation(32)
     for step in range(3):
-        summed = by_eights.take(step, 4 * step, np.split(rows, 4))
-        assert float(summed) == pytest.approx(float(at_once.take(step, 4 * step, [rows])), rel=1e-5)
+        summed = by_eights(step, np.split(rows, 4))
+        assert float(summed) == pytest.approx(float(at_once(step, [rows])), rel=1e-5)
     for name, weight in small.network.named_parameters():
         assert torch.allclose(weight, large.network.get_parameter(name), atol=1e-6), name
 
 
 def test_batches_of_unequal_size_count_by_their_documents() -> None:
     run = Run.of(**TINY | STEADY)
-    (small, in_parts), (large, at_once) = steps_of(run), steps_of(run)
+    (small, _, in_parts), (large, _, at_once) = steps_of(run), steps_of(run)
     rows = np.arange(32)
-    in_parts.take(0, 0, [rows[:3], rows[3:7], rows[7:]])
-    at_once.take(0, 0, [rows])
+    in_parts(0, [rows[:3], rows[3:7], rows[7:]])
+    at_once(0, [rows])
     for name, weight in small.network.named_parameters():
         assert torch.allclose(weight, large.network.get_parameter(name), atol=1e-6), name
 
 
 def test_a_gradient_is_no_longer_than_it_may_be() -> None:
     def longest(clip: float) -> float:
-        built, steps = steps_of(Run.of(**TINY | STEADY, gradient_clip=clip))
+        built, steps, take = steps_of(Run.of(**TINY | STEADY, gradient_clip=clip))
         seen: list[float] = []
         steps.optimiser.register_step_pre_hook(lambda *_: seen.append(_length(built.network)))
-        steps.take(0, 0, [np.arange(32)])
+        take(0, [np.arange(32)])
         return seen[0]
 
     free = longest(0)

@@ -85,6 +85,8 @@ def test_a_frozen_encoder_is_not_saved_with_each_checkpoint_but_with_the_model(t
     saved = load_checkpoint(tmp_path / "model" / TRAINING / CHECKPOINT).weights
     assert saved
     assert all(name.startswith("method.") for name in saved)
+    with pytest.raises(InputError, match="other settings"):
+        classifier(**options, seed=1).fit(*data, out=tmp_path / "model")
     resumed = classifier(**options).fit(*data, out=tmp_path / "model")
     whole = classifier(**options).fit(*data)
     assert are_equal(weights(resumed), weights(whole))

@@ -21,7 +21,7 @@ class Steps:
 
     def __init__(self, model: Model, train: Examples, accelerator: Accelerator, steps: int) -> None:
         self.settings, self.loss_settings = model.run.training, model.run.loss
-        self.accelerator, self.device, self.train = accelerator, accelerator.device, train
+        self.accelerator, self.device = accelerator, accelerator.device
         self.network = model.network
         counts = train.label_counts()
         if self.settings.prior_start:
@@ -35,8 +35,8 @@ class Steps:
         self.parallel = accelerator.prepare(_Apart(self.network))
         self.stepper = accelerator.prepare(self.optimiser)
 
-    def take(self, step: int, batch: int, group: list[Rows]) -> Tensor:
-        """Learn from some batches, the first of which has this number; the sum of the losses over documents.
+    def take(self, step: int, batch: int, train: Examples, group: list[Rows]) -> Tensor:
+        """Learn from some batches, the first of which has the number `batch`; the sum of the losses over documents.
 
         Each of several processes takes its part of the batches, and answers with its part of the sum. Where there
         are too few, a process computes along, so that all keep pace, but what it finds does not count.
@@ -48,7 +48,7 @@ class Steps:
         for place in places:
             rows, counting = (group[place], len(group[place])) if place < len(group) else (group[0], 0)
             with nullcontext() if place == places[-1] else self.accelerator.no_sync(self.parallel):
-                loss = self._loss(self.train.batch(rows).to(self.device))
+                loss = self._loss(train.batch(rows).to(self.device))
                 # the gradient becomes the mean over processes
                 self.accelerator.backward(loss * (counting / documents * processes))
             total += loss.detach() * counting

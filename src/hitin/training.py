@@ -85,28 +85,13 @@ class _Trainer:
         self.folder, self.resumable = folder, resumable
         self.processes, self.is_main = accelerator.num_processes, accelerator.is_main_process
         self.progress = Progress(fingerprint(model, train, val, self.processes))
-        self.network = model.network.to(accelerator.device)
-        self.train, self.val = self._prepared(train), None if val is None else self._prepared(val)
+        self.network, self.train, self.val = model.network.to(accelerator.device), train, val
         self.batches_an_epoch = math.ceil(len(train) / self.settings.batch_size)
         self.batches_a_step = self.settings.accumulate * self.processes
         self.steps_an_epoch = math.ceil(self.batches_an_epoch / self.batches_a_step)
-        self.steps = Steps(model, self.train, accelerator, self.steps_an_epoch * self.settings.epochs)
+        self.steps = Steps(model, train, accelerator, self.steps_an_epoch * self.settings.epochs)
         self.unread: list[tuple[Tensor, int]] = []
         self.known_loss = math.nan
-
-    def _prepared(self, examples: Examples) -> Examples:
-        """With the vectors of a frozen encoder, made once, if the method looks at nothing else."""
-        encoder_is_frozen = not any(parameter.requires_grad for parameter in self.network.encoder.parameters())
-        if not encoder_is_frozen or self.network.method.uses_tokens:
-            return examples
-        self.watcher.note("reading the documents once with the frozen encoder")
-        with self.watcher.counting("encoding", len(examples)) as advance:
-
-            def told(documents: int) -> None:
-                advance(documents)
-                self.interrupts.check()
-
-            return examples.with_vectors(vectors_of(self.network, examples, told))
 
     def begin(self, resume: bool) -> None:
         """Go on from the checkpoint of the same run, if there is one; or from the start."""
@@ -149,11 +134,30 @@ class _Trainer:
     def run(self) -> History:
         progress = self.progress
         self.saved = time.monotonic()
-        while progress.epoch < self.settings.epochs and not 0 < self.settings.patience <= progress.stale():
+        if not self._is_done():
+            self.train, self.val = self._prepared(self.train), self.val and self._prepared(self.val)
+        while not self._is_done():
             self._epoch()
             self._finish_epoch()
         self._take_best()
         return History(progress.epochs, progress.best, progress.seconds)
+
+    def _is_done(self) -> bool:
+        return self.progress.epoch >= self.settings.epochs or 0 < self.settings.patience <= self.progress.stale()
+
+    def _prepared(self, examples: Examples) -> Examples:
+        """With the vectors of a frozen encoder, made once, if the method looks at nothing else."""
+        encoder_is_frozen = not any(parameter.requires_grad for parameter in self.network.encoder.parameters())
+        if not encoder_is_frozen or self.network.method.uses_tokens:
+            return examples
+        self.watcher.note("reading the documents once with the frozen encoder")
+        with self.watcher.counting("encoding", len(examples)) as advance:
+
+            def told(documents: int) -> None:
+                advance(documents)
+                self.interrupts.check()
+
+            return examples.with_vectors(vectors_of(self.network, examples, told))
 
     def _epoch(self) -> None:
         """The batches that are left of an epoch."""
@@ -165,7 +169,7 @@ class _Trainer:
             step = progress.epoch * self.steps_an_epoch + progress.batch // self.batches_a_step
             group = batches[progress.batch : progress.batch + self.batches_a_step]
             documents = sum(map(len, group))
-            self.unread.append((self.steps.take(step, self._batches_done(), group), documents))
+            self.unread.append((self.steps.take(step, self._batches_done(), self.train, group), documents))
             progress.batch += len(group)
             self._tell(step, documents)
             progress.seconds += time.monotonic() - started
