@@ -229,7 +229,7 @@ def test_minilm_gives_what_transformers_gives(pooling: str, minilm: str) -> None
     encoder, tokenizer = load_pretrained(chosen)
     assert {parameter.dtype for parameter in encoder.parameters()} == {torch.float32}
     together = encoded(encoder.eval(), tokenizer, SENTENCES, 64)
-    own_model = transformers.AutoModel.from_pretrained(minilm, dtype=torch.float32).eval()
+    own_model = transformers.AutoModel.from_pretrained(minilm).float().eval()
     own_tokenizer = transformers.AutoTokenizer.from_pretrained(minilm)
     inputs = own_tokenizer(SENTENCES, padding=True, truncation=True, max_length=64, return_tensors="pt")
     with torch.no_grad():

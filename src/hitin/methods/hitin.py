@@ -101,9 +101,9 @@ class HiTIN(Method):
 
     def read_out(self, text: Tensor) -> Tensor:
         """(B, d) -> (B, d_T): the vector of the whole tree."""
-        leaves: LeafLayer | MixedLeafLayer = self.leaves(text)
+        leaves: LeafLayer | MixedLeafLayer = self.leaves(text, self._parents(0))
         pooled = [] if self.pooling == "root" else [leaves.pooled(self.pooling)]  # X^0
-        nodes = leaves.next_layer(self._parents(0), self._sizes[1], self._mlp(0))
+        nodes = leaves.next_layer(self._mlp(0))
         pooled.append(self._pooled(nodes))
         for layer in range(1, self.tree.height):  # Eq. 10
             nodes = self._mlp(layer)(_sum_of_children(nodes, self._parents(layer), self._sizes[layer + 1]))
@@ -270,34 +270,40 @@ class TreeClassifier(nn.Module):
 
 
 class LeafLayer:
-    """The leaves x_v = w_v p + b_v of a batch, without making them."""
+    """The leaves x_v = w_v p + b_v of a batch, without making them: their sums below each first-layer node will do."""
 
-    def __init__(self, scale: Tensor, text: Tensor, offset: Tensor) -> None:
-        """`scale` (n,) is W_d, `text` (B, d) is p, `offset` B_H: (n, d), or (n, 1) where all features share it."""
-        self.scale = scale
-        self.text = text
-        self.offset = offset
+    def __init__(self, scale: Tensor, text: Tensor, offset: Tensor, parents: Tensor, families: Tensor) -> None:
+        """`text` (B, d) is p, `parents` (n,) and `families` (n1,) say which leaf is below which first-layer node.
+
+        `scale` (n,) is W_d times the size of the family, `offset` B_H times the root of it: (n, d), or (n, 1) where
+        all features share it.
+        """
+        self.scale, self.text, self.offset = scale, text, offset
+        self.parents, self.families = parents, families
+        count = len(families)
+        self.sum_of_scales = scale.new_zeros(count).index_add_(0, parents, scale) / families  # a_u
+        sums = offset.new_zeros(count, offset.shape[1]).index_add_(0, parents, offset)
+        self.sum_of_offsets = sums / families.sqrt()[:, None]  # c_u
 
     def pooled(self, pooling: Pooling) -> Tensor:
         """(B, d): the pooled leaf layer."""
         if pooling == "max":
             return self._maximum()
         size = _pool_size(pooling, len(self.scale))
-        return (self.scale.sum() / size) * self.text + self.offset.sum(dim=0) / size
+        return (self.sum_of_scales.sum() / size) * self.text + self.sum_of_offsets.sum(dim=0) / size
 
-    def next_layer(self, parents: Tensor, count: int, mlp: NodeMLP) -> Tensor:
-        """(B, count, d): the nodes of layer 1."""
-        scale = self.scale.new_zeros(count).index_add_(0, parents, self.scale)  # a_u
-        offset = self.offset.new_zeros(count, self.offset.shape[1]).index_add_(0, parents, self.offset)  # c_u
-        return mlp.folded(scale, self.text, offset.expand(count, self.text.shape[1]))
+    def next_layer(self, mlp: NodeMLP) -> Tensor:
+        """(B, n1, d): the nodes of layer 1."""
+        return mlp.folded(self.sum_of_scales, self.text, self.sum_of_offsets.expand(-1, self.text.shape[1]))
 
     def _maximum(self) -> Tensor:
         best = self.text.new_full(self.text.shape, -math.inf)
         for start in range(0, len(self.scale), _LEAVES_AT_ONCE):
             some = slice(start, start + _LEAVES_AT_ONCE)
+            siblings = self.families[self.parents[some]]
+            leaves = _outer(self.scale[some] / siblings, self.text, self.offset[some] / siblings.sqrt()[:, None])
             # a maximum with indices keeps nothing of the size of the leaves for the way back
-            here = _outer(self.scale[some], self.text, self.offset[some]).max(dim=1).values
-            best = torch.maximum(best, here)
+            best = torch.maximum(best, leaves.max(dim=1).values)
         return best
 
 
@@ -313,17 +319,14 @@ class PaperLeaves(nn.Module):
         super().__init__()
         self.projection = nn.Linear(width, node, bias=False)  # W_p; B_H is the bias
         self.dropout = nn.Dropout(dropout)
-        parents = torch.from_numpy(np.array(tree.child_to_parent[0]))
-        siblings = torch.bincount(parents)[parents].to(torch.get_default_dtype())
-        self.register_buffer("siblings", siblings, persistent=False)
-        self.scale = nn.Parameter(torch.ones(tree.vertices))
-        self.offset = nn.Parameter(torch.randn(tree.vertices, node))
+        families = torch.from_numpy(np.bincount(tree.child_to_parent[0]))
+        self.register_buffer("families", families.to(torch.get_default_dtype()), persistent=False)
+        self.scale = nn.Parameter(torch.ones(tree.vertices))  # W_d
+        self.offset = nn.Parameter(torch.randn(tree.vertices, node))  # B_H
 
-    def forward(self, text: Tensor) -> LeafLayer:
-        siblings = self.get_buffer("siblings")
-        scale = self.scale / siblings  # W_d
-        offset = self.offset / siblings.sqrt()[:, None]  # B_H
-        return LeafLayer(scale, self.dropout(self.projection(text)), offset)
+    def forward(self, text: Tensor, parents: Tensor) -> LeafLayer:
+        projected = self.dropout(self.projection(text))
+        return LeafLayer(self.scale, projected, self.offset, parents, self.get_buffer("families"))
 
 
 class MixedLeaves(nn.Module):
@@ -337,29 +340,33 @@ class MixedLeaves(nn.Module):
         self.projection = nn.Linear(width, node)
         self.mixing = nn.Linear(tree.vertices, tree.vertices)
         self.dropout = dropout
+        self.first_layer = tree.layer_sizes[1]
 
-    def forward(self, text: Tensor) -> "LeafLayer | MixedLeafLayer":
+    def forward(self, text: Tensor, parents: Tensor) -> "LeafLayer | MixedLeafLayer":
         projected = self.projection(text)
         if not self.training or not self.dropout:
-            return LeafLayer(self.mixing.weight.sum(dim=1), projected, self.mixing.bias[:, None])
+            scale, offset = self.mixing.weight.sum(dim=1), self.mixing.bias[:, None]
+            return LeafLayer(scale, projected, offset, parents, scale.new_ones(self.first_layer))
         copies = projected[:, :, None].expand(-1, -1, self.mixing.in_features)  # (B, d, n)
         mixed = self.mixing(functional.dropout(copies, self.dropout))
-        return MixedLeafLayer(functional.dropout(mixed, self.dropout).transpose(1, 2))
+        return MixedLeafLayer(functional.dropout(mixed, self.dropout).transpose(1, 2), parents, self.first_layer)
 
 
 class MixedLeafLayer:
     """The leaves of a batch, made: (B, n, d)."""
 
-    def __init__(self, nodes: Tensor) -> None:
+    def __init__(self, nodes: Tensor, parents: Tensor, first_layer: int) -> None:
         self.nodes = nodes
+        self.parents = parents
+        self.first_layer = first_layer
 
     def pooled(self, pooling: Pooling) -> Tensor:
         if pooling == "max":
             return self.nodes.amax(dim=1)
         return self.nodes.sum(dim=1) / _pool_size(pooling, self.nodes.shape[1])
 
-    def next_layer(self, parents: Tensor, count: int, mlp: NodeMLP) -> Tensor:
-        nodes: Tensor = mlp(_sum_of_children(self.nodes, parents, count))
+    def next_layer(self, mlp: NodeMLP) -> Tensor:
+        nodes: Tensor = mlp(_sum_of_children(self.nodes, self.parents, self.first_layer))
         return nodes
 
 
