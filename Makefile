@@ -43,6 +43,7 @@ format: $(READY)   ## rewrite the code the way `make check` wants it
 bench: $(READY)    ## measure, and print the tables that benchmarks/results keeps
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/coding_tree.py
+	$(BIN)/python benchmarks/structure_encoder.py
 
 docs: $(READY)     ## build the documents into site/
 	$(PIP) install --quiet --constraint constraints.txt --group docs
