@@ -17,7 +17,7 @@ from hitin import read_documents
 from hitin.decisions import Decisions
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.settings import parse_option
-from hitin.training_log import Watcher
+from hitin.training.log import Watcher
 
 
 class Lines(Watcher):

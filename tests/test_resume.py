@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from hitin import HierarchicalTextClassifier, InputError, Taxonomy
-from hitin.checkpoint import load_checkpoint
 from hitin.model_folder import MANIFEST, TRAINING, WEIGHTS
-from hitin.training import CHECKPOINT
-from hitin.training_log import Watcher
+from hitin.training.checkpoint import load_checkpoint
+from hitin.training.log import Watcher
+from hitin.training.loop import CHECKPOINT
 from tests.training_harness import (
     TAXONOMY,
     TINY,
@@ -187,7 +187,7 @@ def test_ctrl_c_during_validation_does_not_wait_for_its_end(tmp_path: Path) -> N
 
 
 def test_a_second_ctrl_c_interrupts_at_once_and_an_unseen_one_is_not_lost() -> None:
-    from hitin.interrupts import Interrupts
+    from hitin.training.interrupts import Interrupts
 
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt), Interrupts():
@@ -274,7 +274,7 @@ def test_a_damaged_checkpoint_is_told_with_its_remedy(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_of_another_version_or_without_its_best_weights_is_told(tmp_path: Path) -> None:
-    from hitin.checkpoint import save_tensors
+    from hitin.training.checkpoint import save_tensors
 
     checkpoint = interrupted(tmp_path)
     save_tensors(checkpoint, {"network.x": torch.zeros(1)}, {"progress": '{"steps": 3}'})

@@ -12,15 +12,15 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from torch import Tensor
 
-from hitin.checkpoint import load_tensors
 from hitin.model import Model, Network
 from hitin.model_folder import TRAINING
-from hitin.optimisation import build_optimiser, learning_rate_factor
-from hitin.progress import Progress
 from hitin.settings import Run, TrainingSettings
-from hitin.steps import Steps
-from hitin.training import best_path, train
-from hitin.training_log import Watcher
+from hitin.training.checkpoint import load_tensors
+from hitin.training.log import Watcher
+from hitin.training.loop import best_path, train
+from hitin.training.optimisation import build_optimiser, learning_rate_factor
+from hitin.training.progress import Progress
+from hitin.training.steps import Steps
 from tests.training_harness import (
     BERT,
     STEADY,
@@ -231,7 +231,7 @@ def scores(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[dict[str, float]]]
 
     def give(records: list[dict[str, float]]) -> None:
         waiting = iter(records)
-        monkeypatch.setattr("hitin.training.validation_scores", lambda *_: dict(next(waiting)))
+        monkeypatch.setattr("hitin.training.loop.validation_scores", lambda *_: dict(next(waiting)))
 
     return give
 

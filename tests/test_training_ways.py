@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from hitin import HitinError, InputError, MissingExtraError, Taxonomy
-from hitin.checkpoint import load_checkpoint, load_tensors
 from hitin.devices import choose_device
 from hitin.encoders.transformer import Transformer
 from hitin.model_folder import TRAINING
 from hitin.settings import Run
-from hitin.training import CHECKPOINT, best_path
-from hitin.training_log import Watcher
+from hitin.training.checkpoint import load_checkpoint, load_tensors
+from hitin.training.log import Watcher
+from hitin.training.loop import CHECKPOINT, best_path
 from tests.training_harness import (
     BERT,
     TINY,

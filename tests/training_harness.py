@@ -20,11 +20,11 @@ from torch import Tensor
 
 from hitin import HierarchicalTextClassifier, Taxonomy
 from hitin.chance import own_chance
-from hitin.checkpoint import load_tensors
 from hitin.model import Model
 from hitin.model_folder import TRAINING, WEIGHTS
 from hitin.settings import Run
-from hitin.training_log import LOG
+from hitin.training.checkpoint import load_tensors
+from hitin.training.log import LOG
 from tests.conftest import REPOSITORY
 
 torch.set_num_threads(1)  # two machines of one core each are what CI has

@@ -22,7 +22,7 @@ from hitin.metrics import Scores
 from hitin.model_folder import CARD
 from hitin.names import PATH_SEPARATOR
 from hitin.taxonomy import Taxonomy
-from hitin.training_log import Watcher
+from hitin.training.log import Watcher
 from hitin.writing import check_writable, write_text
 
 PRESET = "icd10"

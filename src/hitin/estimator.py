@@ -30,8 +30,8 @@ from hitin.model_card import model_card
 from hitin.model_folder import MANIFEST, TRAINING, load_model, save_model
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
-from hitin.training import History, finish, train
-from hitin.training_log import Watcher
+from hitin.training.log import Watcher
+from hitin.training.loop import History, finish, train
 from hitin.writing import check_writable
 
 Resume = Literal["auto", "never"]

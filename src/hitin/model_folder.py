@@ -16,7 +16,6 @@ from torch import Tensor
 
 from hitin import __version__
 from hitin.chance import own_chance
-from hitin.checkpoint import load_tensors, remove_leftovers, save_tensors
 from hitin.decisions import Decisions
 from hitin.encoders import encoder_config, restore_encoder
 from hitin.errors import HitinError, InputError, printable, shown
@@ -24,6 +23,7 @@ from hitin.methods import METHODS
 from hitin.model import Model, Network
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
+from hitin.training.checkpoint import load_tensors, remove_leftovers, save_tensors
 from hitin.writing import check_writable, unwritable, write_text
 
 FORMAT = 1

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-from hitin.checkpoint import load_tensors
 from hitin.decisions import Policy
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
-from hitin.kept_weights import best_path
 from hitin.model_folder import TRAINING
+from hitin.training.checkpoint import load_tensors
+from hitin.training.kept_weights import best_path
 
 
 def load_classifier(

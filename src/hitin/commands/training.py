@@ -17,8 +17,8 @@ from hitin.inputs import Documents
 from hitin.model_folder import MANIFEST, TRAINING, is_model
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
-from hitin.training import CHECKPOINT, History
-from hitin.training_log import Watcher
+from hitin.training.log import Watcher
+from hitin.training.loop import CHECKPOINT, History
 from hitin.writing import check_writable
 
 

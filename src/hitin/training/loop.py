@@ -15,19 +15,19 @@ from torch import Tensor
 
 from hitin.batches import Examples, shuffled
 from hitin.chance import own_chance
-from hitin.checkpoint import damaged_checkpoint, load_checkpoint, remove_leftovers, save_checkpoint
 from hitin.devices import accelerated, is_main_process, share
 from hitin.devices import build_accelerator as build_accelerator
 from hitin.errors import HitinError, InputError
-from hitin.interrupts import Interrupts
-from hitin.kept_weights import best_path as best_path
-from hitin.kept_weights import keep_only, load_epoch, name_bests, remove_bests, save_epoch, weights_path
 from hitin.model import Model, vectors_of
-from hitin.progress import SELECT, Progress, fingerprint
-from hitin.progress import History as History
-from hitin.steps import Steps
-from hitin.training_log import EVERY, TrainingLog, Watcher
-from hitin.validation import validation_scores
+from hitin.training.checkpoint import damaged_checkpoint, load_checkpoint, remove_leftovers, save_checkpoint
+from hitin.training.interrupts import Interrupts
+from hitin.training.kept_weights import best_path as best_path
+from hitin.training.kept_weights import keep_only, load_epoch, name_bests, remove_bests, save_epoch, weights_path
+from hitin.training.log import EVERY, TrainingLog, Watcher
+from hitin.training.progress import SELECT, Progress, fingerprint
+from hitin.training.progress import History as History
+from hitin.training.steps import Steps
+from hitin.training.validation import validation_scores
 
 CHECKPOINT = "checkpoint.safetensors"
 _READ_EVERY = 10  # steps between looks at the loss, for each of which a GPU is waited for

@@ -5,8 +5,8 @@ from hashlib import blake2b
 from typing import Any
 
 from hitin.batches import Examples
-from hitin.checkpoint import checksum, frozen_weights
 from hitin.model import Model
+from hitin.training.checkpoint import checksum, frozen_weights
 
 SELECT = "select"
 BESTS = (SELECT, "micro", "macro")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from torch import nn
 
-from hitin.checkpoint import ANEW, frozen_weights, load_tensors, save_tensors, trained_weights
-from hitin.progress import Progress
+from hitin.training.checkpoint import ANEW, frozen_weights, load_tensors, save_tensors, trained_weights
+from hitin.training.progress import Progress
 from hitin.writing import replacing
 
 _EPOCHS = "epoch-*.safetensors"

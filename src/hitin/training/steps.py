@@ -13,7 +13,7 @@ from hitin.chance import seed_chance
 from hitin.encoders.interface import Encoded
 from hitin.losses import classification_loss, positive_weights, recursive_regularisation
 from hitin.model import Model, Network
-from hitin.optimisation import build_optimiser, learning_rate_factor
+from hitin.training.optimisation import build_optimiser, learning_rate_factor
 
 
 class Steps:
