@@ -14,6 +14,7 @@ from hitin.devices import accelerated
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
 from hitin.inputs import Documents
+from hitin.memory import keep_freed_memory
 from hitin.model_folder import MANIFEST, TRAINING, is_model
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
@@ -106,6 +107,7 @@ def read_data(
 
 def train_model(task: Task, data: Data, *, resume: Resume, watcher: Watcher) -> Trained:
     """Train, and write the model into its folder."""
+    keep_freed_memory()
     part = task.run.training.validation
     if data.val is None and part:
         watcher.note(f"there is no --val: {part:.0%} of the documents are held out to choose the best epoch by")
