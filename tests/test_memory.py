@@ -12,8 +12,8 @@ done = {keep}
 import torch
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(20):
-        torch.ones(4 << 20)  # 16 MB
+    for _ in range(5):
+        torch.ones(16 << 20)  # 64 MB
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 faults()
 print(done, faults())
