@@ -8,7 +8,7 @@ import pytest
 SCRIPT = """
 import resource
 from hitin.memory import keep_freed_memory
-done = {keep}
+done = keep_freed_memory()
 import torch
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -22,14 +22,9 @@ print(done, faults())
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="for GNU's C library")
-def test_most_tensors_take_the_place_of_one_that_was_freed() -> None:
-    found = []
-    for keep in ("keep_freed_memory()", "False"):
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT.format(keep=keep)], check=True, capture_output=True, text=True
-        )
-        found.append(done.stdout.split())
-    (kept, faults), (_, usual) = found
+def test_tensors_take_the_place_of_those_that_were_freed() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], check=True, capture_output=True, text=True)
+    kept, faults = done.stdout.split()
     if kept == "False":
         pytest.skip("the C library is not GNU's")
-    assert int(faults) < int(usual) / 10
+    assert int(faults) < 10_000  # of the 675,000 pages that the tensors hold
