@@ -74,7 +74,6 @@ def test_a_model_that_was_loaded_has_a_card_too(classifier: HierarchicalTextClas
     loaded.decisions_ = Decisions(policy="raw", threshold=0.25)
     loaded.save(tmp_path / "b")
     card = (tmp_path / "b" / CARD).read_text()
-    assert "loaded and saved again" in section(card, "Training")
     assert "above 0.25 (policy `raw`)" in section(card, "Decisions")
 
 
@@ -82,6 +81,13 @@ def test_without_validation_documents_no_scores_are_claimed() -> None:
     card = model_card(fitted(validation=0.0).fit(TEXTS, LABELS))
     assert "There were no validation documents" in section(card, "Training")
     assert "micro-F1" not in card
+
+
+def test_what_is_not_known_of_the_training_is_not_claimed() -> None:
+    classifier = fitted(validation=0.0, epochs=1).fit(TEXTS, LABELS)
+    assert "for 1 epoch." in section(model_card(classifier), "Training")
+    del classifier.history_, classifier.sizes_
+    assert "Not known" in section(model_card(classifier), "Training")
 
 
 def test_names_of_labels_cannot_break_the_page() -> None:

@@ -286,7 +286,8 @@ def test_scores_are_those_of_the_estimator(model: Path, run: Run) -> None:
     classifier.decisions_ = type(classifier.decisions_)(policy="raw", threshold=0.2)
     scores = classifier.evaluate([each.text for each in documents], [each.labels for each in documents])
     result = run("evaluate", model, TICKETS / "test.csv", *LOW, "--policy", "raw", "--json")
-    assert json.loads(result.stdout) == {"model": str(model)} | json.loads(json.dumps(scores.to_json()))
+    decided = {"decisions": {"policy": "raw", "threshold": 0.2}}
+    assert json.loads(result.stdout) == {"model": str(model), **decided} | json.loads(json.dumps(scores.to_json()))
     shown = run("evaluate", model, TICKETS / "test.csv", *LOW, "--policy", "raw").stdout
     for words in (f"{scores.micro_f1:.4f}", f"{scores.macro_f1:.4f}", "precision", "raw, threshold 0.2"):
         assert words in shown
@@ -318,6 +319,7 @@ def test_what_cannot_be_scored_is_told_with_its_place(model: Path, run: Run, wri
     good = '{"text": "a", "label": "Login"}\n'
     for content, words in (
         (good + '{"text": "a", "label": "Log in"}\n', ":2: the label 'Log in' is not in the taxonomy"),
+        (good + '{"text": "a", "label": "qqqqqqqq"}\n', "is it the right model?"),
         (good + '{"text": "a"}\n', ":2: the document has no label"),
         ('{"text": "a", "label": []}\n', "no test document has a label"),
         (good + "{\n", ":2: the JSON is broken"),

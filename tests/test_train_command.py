@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from hitin.commands.training import repeat_command
+from hitin.commands.training import Trained, repeat_command, show_trained
 from hitin.display import Lines, LiveDisplay
 from hitin.encoders.textrcnn import TextRCNNSettings
 from hitin.estimator import HierarchicalTextClassifier
@@ -69,7 +71,7 @@ def test_a_finished_model_is_replaced_only_when_told_so(run: Run, tmp_path: Path
 def test_without_validation_documents_a_part_is_held_out(run: Run, tmp_path: Path) -> None:
     result = run("train", *DATA, "--out", tmp_path / "model", *TINY, "--epochs", 1, "--set", "validation=0.2")
     assert result.exit_code == 0
-    assert "20% of the documents are held out" in result.stderr
+    assert "6 of 30 documents are held out" in result.stderr
     kept = run("train", *DATA, "--out", tmp_path / "last", *TINY, "--epochs", 1, "--set", "validation=0")
     assert kept.exit_code == 0
     assert "last epoch" in kept.stdout
@@ -156,6 +158,8 @@ def test_an_unwritable_folder_is_told_before_anything_is_read(run: Run, write: W
         result = run("train", tmp_path / "missing.tsv", tmp_path / "missing.jsonl", "--out", out)
         assert result.exit_code == 2
         assert "is not a directory" in result.stderr
+    told = run("train", tmp_path / "missing.tsv", tmp_path / "missing.jsonl", "--out", file).stderr
+    assert "Choose another --out" in told
 
 
 def test_documents_that_teach_nothing_are_errors(run: Run, write: Write, tmp_path: Path) -> None:
@@ -168,6 +172,34 @@ def test_documents_that_teach_nothing_are_errors(run: Run, write: Write, tmp_pat
         result = run("train", taxonomy, write("train.jsonl", content), "--out", tmp_path / "model", *TINY)
         assert result.exit_code == 2
         assert words in result.stderr
+        assert "warning" not in result.stderr
+    good, val = write("train.jsonl", GOOD), write("val.jsonl", '{"text": "a", "label": []}\n')
+    result = run("train", taxonomy, good, "--val", val, "--out", tmp_path / "model", *TINY)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: no validation document has a label")
+
+
+def test_too_few_documents_to_hold_some_out_are_said_to_be_so(run: Run, write: Write, tmp_path: Path) -> None:
+    taxonomy, train = write("taxonomy.tsv", TAXONOMY), write("train.jsonl", GOOD)
+    result = run("train", taxonomy, train, "--out", tmp_path / "model", *TINY, "--epochs", 1)
+    assert result.exit_code == 0, result.output
+    assert "too few documents to hold some out" in result.stderr
+    assert "last epoch" in result.stdout
+
+
+def test_a_model_that_gives_no_right_label_says_what_may_help() -> None:
+    for score, is_told in ((0.0, True), (0.25, False)):
+        epoch = {"epoch": 1.0, "micro_f1": score, "macro_f1": score, "val_loss": 0.5}
+        history = SimpleNamespace(chosen=epoch, epochs=[epoch], best={"select": 1}, seconds=1.0)
+        classifier: Any = SimpleNamespace(history_=history)
+        assert ("--top 3" in show_trained(Trained("model", classifier))) is is_told
+
+
+def test_a_single_document_is_spoken_of_as_one(run: Run, write: Write, tmp_path: Path) -> None:
+    taxonomy, train = write("taxonomy.tsv", TAXONOMY), write("train.jsonl", GOOD)
+    val = write("val.jsonl", '{"text": "fish", "label": "Diet"}\n{"text": "?", "label": []}\n')
+    result = run("train", taxonomy, train, "--val", val, "--out", tmp_path / "model", *TINY, "--epochs", 1)
+    assert "1 validation document has no label: every label counts as wrong for it" in result.stderr
 
 
 def test_an_interrupted_training_says_so_and_goes_on(tmp_path: Path) -> None:
@@ -260,7 +292,7 @@ def test_the_live_display_shows_scores_speed_and_what_is_left() -> None:
         "a [red]note[/red]",
         "validating",
         "loss 0.1250",
-        "epoch 1/3  loss 0.5000  validation loss 0.2500  micro-F1 0.7500  macro-F1 0.5000  2.0 s  best",
+        "epoch 1/3  loss 0.5000  validation loss 0.2500  micro-F1 0.7500  macro-F1 0.5000  after 2.0 s  best",
         "last micro-F1 0.5000  macro-F1 0.5000   best micro-F1 0.7500  macro-F1 0.5000 (epoch 1)",
     ):
         assert words in shown
@@ -287,4 +319,5 @@ def test_a_training_without_validation_is_displayed_too(capsys: pytest.CaptureFi
         display.step(10, 0.5)
         display.epoch(record, is_best=False)
     lines.note("x\x1b[31m")
-    assert capsys.readouterr().err == "epoch  10/100  loss 0.5000  1:06:40\nx\\x1b[31m\n"
+    lines.note("x\x1b[31m")  # said once
+    assert capsys.readouterr().err == "epoch  10/100  loss 0.5000  after 1:06:40\nx\\x1b[31m\n"

@@ -38,12 +38,12 @@ def watching() -> Iterator[Watcher]:
 
 
 def epoch_line(record: dict[str, float], epochs: int, is_best: bool) -> str:
-    """`epoch  3/30  loss 0.0312  micro-F1 0.7811  macro-F1 0.5127  41 s  best`"""
+    """`epoch  3/30  loss 0.0312  micro-F1 0.7811  macro-F1 0.5127  after 41 s  best`"""
     number = f"{record['epoch']:.0f}".rjust(len(str(epochs)))
     parts = [f"epoch {number}/{epochs}", f"loss {record['loss']:.4f}"]
     if "micro_f1" in record:
         parts += [f"validation loss {record['val_loss']:.4f}", _scores(record)]
-    parts.append(_duration(record["seconds"]))
+    parts.append(f"after {_duration(record['seconds'])}")  # of the whole training
     return "  ".join([*parts, "best"] if is_best else parts)
 
 
@@ -63,9 +63,12 @@ class Lines(Watcher):
 
     def __init__(self) -> None:
         self._epochs = 0
+        self._last_note = ""
 
     def note(self, message: str) -> None:
-        say(message)
+        if message != self._last_note:  # the same work, on training and on validation documents
+            say(message)
+        self._last_note = message
 
     def begin(self, epochs: int, documents: int, epochs_done: int, documents_done: int) -> None:  # noqa: ARG002
         self._epochs = epochs
@@ -84,6 +87,7 @@ class LiveDisplay(Watcher):
         self._steps = 0
         self._loss = 0.0
         self._best: dict[str, float] | None = None
+        self._last_note = ""
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -95,7 +99,9 @@ class LiveDisplay(Watcher):
         self._bars.stop()
 
     def note(self, message: str) -> None:
-        self._bars.console.print(Text(printable(message, most=1000)), soft_wrap=True)
+        if message != self._last_note:
+            self._bars.console.print(Text(printable(message, most=1000)), soft_wrap=True)
+        self._last_note = message
 
     @contextmanager
     def counting(self, what: str, documents: int) -> Iterator[Advance]:

@@ -80,11 +80,12 @@ def _use() -> Iterator[str]:
 def _training(history: "History | None", sizes: dict[str, int] | None) -> Iterator[str]:
     yield from ("## Training", "")
     if sizes is None or history is None:
-        yield "Not known: the model was loaded and saved again."
+        yield "Not known: nothing was saved about it."
         return
     held = sizes.get("validation", 0)
-    yield f"Trained on {_documents(sizes.get('train', 0))} for {len(history.epochs)} epochs." + (
-        "" if held else " There were no validation documents: the last epoch was kept, and how good it is is not known."
+    epochs = len(history.epochs)
+    yield f"Trained on {_documents(sizes.get('train', 0))} for {epochs} epoch{'' if epochs == 1 else 's'}." + (
+        "" if held else " There were no validation documents: the last epoch was kept, and its scores are not known."
     )
     if held:
         yield from _validation(history, held)

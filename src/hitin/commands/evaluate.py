@@ -1,6 +1,7 @@
 """`hitin evaluate`."""
 
 import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -29,6 +30,9 @@ def evaluate(
 ) -> None:
     """Score a model on labelled documents: F1, precision and recall, over all and by level.
 
+    Precision and recall are over all decisions, as micro-F1 is; macro-F1 is the mean over labels, where a label that
+    no document has counts zero.
+
     Examples:
 
         hitin evaluate model test.jsonl
@@ -52,6 +56,8 @@ def evaluate(
         with file_progress() as progress:
             scores = evaluate_files(classifier, documents, reading, progress)
     if as_json:
-        typer.echo(json.dumps({"model": model, **scores.to_json()}, indent=2))
+        typer.echo(
+            json.dumps({"model": model, "decisions": asdict(classifier.decisions_), **scores.to_json()}, indent=2)
+        )
     else:
         print_tables(*score_tables(scores, classifier.decisions_, printable(model, most=400)))

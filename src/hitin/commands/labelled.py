@@ -67,7 +67,11 @@ def read_labelled(
 
 
 def labelled_documents(
-    files: Iterable[str], reading: Reading, labels: LabelReader, progress: FileProgress | None = None
+    files: Iterable[str],
+    reading: Reading,
+    labels: LabelReader,
+    progress: FileProgress | None = None,
+    remedy: str = "Add it to the taxonomy, or correct the document. hitin check lists all such labels.",
 ) -> Iterator[tuple[Document, LabelSet]]:
     """Stream documents with their labels; a label that the taxonomy does not have is an error with its place."""
     for file in files:
@@ -75,21 +79,20 @@ def labelled_documents(
             for number, document in enumerate(documents_in(source, reading.keys)):
                 label_set = labels.read(document.labels)
                 if label_set.unknown:
-                    raise _unknown_label(document, label_set.unknown[0], labels)
+                    raise _unknown_label(document, label_set.unknown[0], labels, remedy)
                 if progress and number % _SHOW_EVERY == 0:
                     progress(source.name, source.position, source.size)
                 yield document, label_set
 
 
-def _unknown_label(document: Document, label: str, labels: LabelReader) -> InputError:
+def _unknown_label(document: Document, label: str, labels: LabelReader, remedy: str) -> InputError:
     near = labels.nearest(label)
-    meant = f"Did you mean {shown(near)}? " if near else "Add it to the taxonomy, or correct the document. "
     return InputError(
         f"the label {shown(label)} is not in the taxonomy",
         kind="unknown-label",
         file=document.file,
         line=document.line,
-        remedy=f"{meant}hitin check lists all such labels.",
+        remedy=f"Did you mean {shown(near)}? {remedy}" if near else remedy,
     )
 
 
@@ -104,7 +107,8 @@ def doubts(taxonomy: Taxonomy, train: Documents, val: Documents | None) -> Itera
     for name, documents in (("training", train), ("validation", val)):
         unlabelled = sum(not labels for labels in documents.labels) if documents else 0
         if unlabelled:
-            yield f"{_documents(unlabelled, name)} no label: every label counts as wrong for them"
+            them = "it" if unlabelled == 1 else "them"
+            yield f"{_documents(unlabelled, name)} no label: every label counts as wrong for {them}"
     distinct = set(train.texts)
     repeated = len(train.texts) - len(distinct)
     if repeated:

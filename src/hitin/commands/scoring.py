@@ -17,6 +17,7 @@ from hitin.tokens import Ragged
 
 _CELLS = 1 << 22  # probabilities held at once
 _DOCUMENTS = 1024
+_OTHER_LABELS = "A model is scored on labels of the taxonomy that it was trained with: is it the right model?"
 
 
 def documents_at_once(taxonomy: Taxonomy, most: int = _DOCUMENTS) -> int:
@@ -32,7 +33,7 @@ def evaluate_files(
 ) -> Scores:
     """Scores over all documents of the files; no more than some hundreds of them are held."""
     taxonomy = classifier.taxonomy_
-    found = labelled_documents(files, reading, reading.labels(taxonomy), progress)
+    found = labelled_documents(files, reading, reading.labels(taxonomy), progress, _OTHER_LABELS)
     pairs = ((document.text, labels.ids) for document, labels in found)
     counts, documents = Counts.zero(len(taxonomy)), 0
     for chunk in chunks(pairs, documents_at_once(taxonomy)):

@@ -21,7 +21,7 @@ def train(
         typer.Option(help="A file of validation documents, by which the best epoch is chosen; may be given again."),
     ] = None,
     method: Annotated[
-        str | None, typer.Option(help="hitin (the default), or one of those it is compared with.")
+        str | None, typer.Option(help="hitin (the default), or flat, which knows nothing of the hierarchy.")
     ] = None,
     encoder: Annotated[
         str | None, typer.Option(help="textrcnn (the default), or the name or folder of a Hugging Face model.")

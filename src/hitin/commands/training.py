@@ -13,7 +13,7 @@ from hitin.commands.labelled import Reading, command, doubts, read_labelled
 from hitin.devices import accelerated
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
-from hitin.inputs import Documents
+from hitin.inputs import Documents, check_labelled, hold_out
 from hitin.memory import keep_freed_memory
 from hitin.model_folder import MANIFEST, TRAINING, is_model
 from hitin.settings import Run
@@ -72,6 +72,8 @@ class Task:
 def prepare(out: str, *, overwrite: bool, device: str, options: Mapping[str, object]) -> Task:
     """What is to be trained, after all that can be wrong without a look at the data."""
     folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise InputError("this file is not a directory", kind="unwritable", file=out, remedy="Choose another --out.")
     check_writable(folder / MANIFEST)
     if is_model(folder) and not overwrite:
         raise InputError(
@@ -99,6 +101,9 @@ def read_data(
     labels = reading.labels(taxonomy)
     train = read_labelled(train_files, reading, labels, progress)
     val = read_labelled(val_files, reading, labels, progress) if val_files else None
+    for name, documents in (("training", train), ("validation", val)):
+        if documents is not None:
+            check_labelled(len(documents.texts), any(documents.labels), name)
     found = [*doubts(taxonomy, train, val)]
     if found:
         found.append(f"{command('check', taxonomy_file, *train_files, *val_files)} shows more")
@@ -108,17 +113,28 @@ def read_data(
 def train_model(task: Task, data: Data, *, resume: Resume, watcher: Watcher) -> Trained:
     """Train, and write the model into its folder."""
     keep_freed_memory()
-    part = task.run.training.validation
-    if data.val is None and part:
-        watcher.note(f"there is no --val: {part:.0%} of the documents are held out to choose the best epoch by")
+    train, val = _held_out(task.run, data, watcher) if data.val is None else (data.train, data.val)
     task.classifier.set_params(taxonomy=data.taxonomy).fit(
-        *_named(data.taxonomy, data.train),
-        None if data.val is None else _named(data.taxonomy, data.val),
+        *_named(data.taxonomy, train),
+        None if val is None else _named(data.taxonomy, val),
         out=task.out,
         resume=resume,
         watcher=watcher,
     )
     return Trained(task.out, task.classifier)
+
+
+def _held_out(run: Run, data: Data, watcher: Watcher) -> tuple[Documents, Documents | None]:
+    """Training documents, and those of them that choose the best epoch, as the estimator would hold them out."""
+    if not run.training.validation:
+        return data.train, None
+    train, val = hold_out(data.train, run.training.validation, run.training.seed)
+    if val is None:
+        watcher.note("there is no --val, and too few documents to hold some out: the last epoch will be kept")
+    else:
+        share = f"{len(val.texts):,} of {len(data.train.texts):,} documents"
+        watcher.note(f"there is no --val: {share} are held out to choose the best epoch by")
+    return train, val
 
 
 def _named(taxonomy: Taxonomy, documents: Documents) -> tuple[list[str], Iterator[list[str]]]:
@@ -157,5 +173,8 @@ def show_trained(trained: Trained) -> str:
         ("model", trained.folder),
     ]
     lines = [f"  {name:<12}{printable(value, most=1000)}" for name, value in rows]
+    if chosen.get("micro_f1") == 0:
+        lines.append("No validation document was given a right label: more documents or epochs may help,")
+        lines.append("and --top 3 shows the most probable labels all the same.")
     texts = command("predict", trained.folder)
     return "\n".join(["trained", *lines, "Next:", f'  echo "..." | {printable(texts, most=1000)}'])
