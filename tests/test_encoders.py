@@ -97,6 +97,17 @@ def test_padding_never_changes_the_vector_of_a_document() -> None:
             torch.testing.assert_close(tokens, together.tokens[row, : len(document)], rtol=1e-12, atol=1e-12)
 
 
+def test_the_gru_is_not_trained_in_half_precision() -> None:
+    encoder = textrcnn(hidden=4).float()
+    seen: list[bool] = []
+    encoder.gru.register_forward_pre_hook(lambda *_: seen.append(torch.is_autocast_enabled("cpu")))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        encoded: Encoded = encoder(*batch(DOCUMENTS))
+    assert seen == [False]
+    assert encoded.tokens.dtype == torch.float32
+    assert encoded.vector.dtype == torch.bfloat16  # the convolutions are
+
+
 def test_words_are_dropped_in_training_alone() -> None:
     still: dict[str, Any] = {"embedding_dropout": 0.0, "token_dropout": 0.0}
     encoder = textrcnn(word_dropout=1 - 1e-12, **still)

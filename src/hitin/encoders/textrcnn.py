@@ -87,12 +87,21 @@ class TextRCNN(TextEncoder):
         if self.training and self.word_dropout:
             ids = self._with_unknown_words(ids)
         words = self.embedding_dropout(self.embedding(ids))  # (B, L, e)
-        packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
-        tokens, _ = pad_packed_sequence(self.gru(packed)[0], batch_first=True, total_length=ids.shape[1])
-        tokens = self.token_dropout(tokens)  # (B, L, 2h), zero at padding
+        tokens = self.token_dropout(self._read(words, lengths))  # (B, L, 2h), zero at padding
         by_time = tokens.transpose(1, 2)  # (B, 2h, L)
         features = [self._over_time(convolution, by_time, lengths) for convolution in self.convolutions]
         return Encoded(torch.cat(features, dim=1), tokens, token_mask(lengths, ids.shape[1], ids.device))
+
+    def _read(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """What the GRU makes of each word, always in full precision.
+
+        Mixed precision of whatever kind lets cuDNN's GRU run in fp16, where small gradients vanish: with bf16 nothing
+        scales them up, and at thousands of labels all of them are small.
+        """
+        with torch.autocast(words.device.type, enabled=False):
+            packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
+            tokens, _ = pad_packed_sequence(self.gru(packed)[0], batch_first=True, total_length=words.shape[1])
+        return tokens
 
     def _over_time(self, convolution: nn.Module, by_time: Tensor, lengths: Tensor) -> Tensor:
         """The maximum over the places that the document has when it is alone: padding adds none. (B, filters)"""
