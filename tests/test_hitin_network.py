@@ -16,7 +16,7 @@ from hitin.encoders.textrcnn import TextRCNN, TextRCNNSettings
 from hitin.encoders.transformer import Transformer, TransformerSettings
 from hitin.errors import InputError
 from hitin.methods.flat import Flat, FlatSettings
-from hitin.methods.hitin import HiTIN, HiTINSettings, LeafLayer, MixedLeafLayer, NodeBatchNorm
+from hitin.methods.hitin import HiTIN, HiTINSettings, LeafLayer, MixedLeafLayer, NodeBatchNorm, _sum_of_children
 from tests.networks import Largest, NaiveHiTIN, label_tree, two_layers, vectors
 from tests.strategies import taxonomies
 
@@ -199,7 +199,7 @@ def test_the_start_learns_whatever_the_size_of_the_tree(height: int, labels: int
             torch.manual_seed(0)
             chosen = HiTINSettings(height=height, width=16, pooling=pooling, norm=norm)  # type: ignore[arg-type]
             module = HiTIN(taxonomy, text.shape[1], chosen, tree)
-            module.start(targets.mean(dim=0).double().numpy())
+            module.start(targets.sum(dim=0).long().numpy(), len(targets))
             first = module.classifier.bias.sum(dim=0)
             spread = (module(vectors(text)) - first).std().item()
             assert 0.1 < spread < 2, (pooling, norm)
@@ -227,9 +227,17 @@ def trained(module: HiTIN, text: Tensor, targets: Tensor, rate: float, steps: in
 @pytest.mark.parametrize("leaves", ["paper", "mixed"])
 def test_labels_begin_as_probable_as_they_are_frequent(leaves: str) -> None:
     module, _ = hitin(label_tree(4), leaves=leaves)
-    module.start(np.array([1.0, 0.5, 0.25, 0.0]))
-    probable = module.classifier.bias.sum(dim=0).sigmoid()
-    close(probable, torch.tensor([1 - 1 / 2000, 0.5, 0.25, 1 / 2000], dtype=torch.float64))
+    counts = np.array([40_000, 20_000, 2, 0])
+    module.start(counts, 40_000)
+    expected = (counts + 0.5) / 40_001
+    probable = module.classifier.bias.sum(dim=0).sigmoid().double()
+    torch.testing.assert_close(probable, torch.from_numpy(expected), rtol=1e-4, atol=0)
+
+
+def test_sums_over_many_children_lose_nothing_in_half_precision() -> None:
+    nodes = torch.ones(1, 1000, 1, dtype=torch.bfloat16)  # whose sum, one by one, stays at 256
+    parents = torch.arange(1000) % 2
+    assert _sum_of_children(nodes, parents, 2).tolist() == [[[500.0], [500.0]]]
 
 
 def test_halves_are_precise_enough() -> None:

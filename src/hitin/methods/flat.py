@@ -31,9 +31,9 @@ class Flat(Method):
         self.dropout = nn.Dropout(settings.dropout)
         self.classifier = nn.Linear(width, len(taxonomy))
 
-    def start(self, label_frequencies: NDArray[np.float64]) -> None:
+    def start(self, label_counts: NDArray[np.int64], documents: int) -> None:
         with torch.no_grad():
-            self.classifier.bias.copy_(torch.from_numpy(prior_logits(label_frequencies)))
+            self.classifier.bias.copy_(prior_logits(label_counts, documents))
 
     def forward(self, text: Encoded) -> Tensor:
         logits: Tensor = self.classifier(self.dropout(text.vector))

@@ -91,9 +91,9 @@ class HiTIN(Method):
         tree = CodingTree(layers, entropy=math.nan, flat_entropy=math.nan, method=settings.tree, labels=taxonomy.labels)
         return cls(taxonomy, width, settings, tree)
 
-    def start(self, label_frequencies: NDArray[np.float64]) -> None:
+    def start(self, label_counts: NDArray[np.int64], documents: int) -> None:
         with torch.no_grad():
-            self.classifier.bias.zero_()[0] = torch.from_numpy(prior_logits(label_frequencies))
+            self.classifier.bias.zero_()[0] = prior_logits(label_counts, documents)
 
     def forward(self, text: Encoded) -> Tensor:
         logits: Tensor = self.classifier(self.dropout(self.read_out(text.vector)))  # Eq. 12
@@ -157,7 +157,8 @@ def _usual_sizes(pooling: Pooling, layer_sizes: Sequence[int]) -> list[float]:
 
 
 def _sum_of_children(nodes: Tensor, parents: Tensor, count: int) -> Tensor:
-    """(B, n, d) -> (B, count, d): the sum over the children of each node of the layer above."""
+    """(B, n, d) -> (B, count, d): the sum over the children of each node of the layer above, in full precision."""
+    nodes = nodes if nodes.dtype == torch.float64 else nodes.float()
     if count == 1:
         return nodes.sum(dim=1, keepdim=True)
     return nodes.new_zeros(nodes.shape[0], count, nodes.shape[2]).index_add_(1, parents, nodes)

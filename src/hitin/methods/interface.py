@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -26,8 +27,8 @@ class Method(nn.Module):
         """The method as saved, before its weights are filled in; what is built from data is taken from `tensors`."""
         return cls(taxonomy, width, settings)
 
-    def start(self, label_frequencies: NDArray[np.float64]) -> None:
-        """Told before training how often each label occurs, as a part of the training documents."""
+    def start(self, label_counts: NDArray[np.int64], documents: int) -> None:
+        """Told before training how many of the training documents have each label."""
 
     def forward(self, text: Encoded) -> Tensor:
         """(B, |Y|): the logits."""
@@ -42,8 +43,10 @@ class Method(nn.Module):
         raise NotImplementedError
 
 
-def prior_logits(label_frequencies: NDArray[np.float64], documents: float = 1000.0) -> NDArray[np.float64]:
-    """The bias at which a label is as probable as it is frequent; a label that never occurs is a little possible."""
-    least = 1 / (2 * documents)
-    clipped = np.clip(label_frequencies, least, 1 - least)
-    return np.asarray(np.log(clipped) - np.log1p(-clipped))
+def prior_logits(label_counts: NDArray[np.int64], documents: int) -> Tensor:
+    """The bias at which a label is as probable as it is frequent.
+
+    Half a document more with it and half a one without keep those on none or on all documents finite.
+    """
+    logits = np.log(label_counts + 0.5) - np.log(documents - label_counts + 0.5)
+    return torch.from_numpy(logits).float()

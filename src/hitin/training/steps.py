@@ -25,7 +25,7 @@ class Steps:
         self.network = model.network
         counts = train.label_counts()
         if self.settings.prior_start:
-            self.network.method.start(counts / max(len(train), 1))
+            self.network.method.start(counts, len(train))
         self.edges = torch.from_numpy(np.array(model.taxonomy.edges)).to(self.device)
         self.weights: Tensor | None = None
         if self.loss_settings.positive_weights != "none":
