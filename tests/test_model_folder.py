@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from hitin import HierarchicalTextClassifier, InputError, Taxonomy
 from hitin.decisions import Decisions
-from hitin.model_folder import DECISIONS, ENCODER, MANIFEST, RUN, TAXONOMY, TOKENIZER, TRAINING, WEIGHTS
+from hitin.model_folder import DECISIONS, ENCODER, HISTORY, MANIFEST, RUN, TAXONOMY, TOKENIZER, TRAINING, WEIGHTS
 from tests.conftest import REPOSITORY
 from tests.training_harness import BERT, TINY, are_equal, classifier, documents, fitted, leftovers, tiny_bert, weights
 
 TEXTS = documents(30, seed=3)[0]
-FILES = (WEIGHTS, RUN, TAXONOMY, TOKENIZER, DECISIONS, MANIFEST, "README.md")
+FILES = (WEIGHTS, RUN, TAXONOMY, TOKENIZER, HISTORY, DECISIONS, MANIFEST, "README.md")
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +81,7 @@ def test_a_model_comes_back_as_it_was(options: dict[str, Any], tmp_path: Path) -
     assert loaded.decisions_ == Decisions("raw", 0.3)
     assert loaded.taxonomy_ == trained.taxonomy_
     assert loaded.model_.run == trained.model_.run
+    assert (loaded.history_, loaded.sizes_) == (trained.history_, {"train": 40, "validation": 10})
     assert not loaded.model_.network.training
 
 
@@ -96,8 +97,20 @@ def test_a_transformer_comes_back_without_the_folder_it_came_from(tmp_path: Path
 
 def test_saving_what_was_loaded_gives_the_same_files(original: Path, tmp_path: Path) -> None:
     load(original).save(tmp_path)
-    for name in FILES[:-1]:
+    for name in FILES:
         assert (tmp_path / name).read_bytes() == (original / name).read_bytes(), name
+
+
+def test_a_model_saved_without_its_history_can_be_used_and_saved_over_another(folder: Path) -> None:
+    manifest = json.loads((folder / MANIFEST).read_text())
+    del manifest["files"][HISTORY]
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    loaded = load(folder)
+    assert not hasattr(loaded, "history_")
+    loaded.save(folder)
+    assert not (folder / HISTORY).exists()
+    assert "Trained on" not in (folder / "README.md").read_text()
+    assert np.array_equal(load(folder).predict_proba(TEXTS), loaded.predict_proba(TEXTS))
 
 
 def test_names_and_numbers_of_every_kind_come_back(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from hitin.model import Model, Network
 from hitin.model_folder import TRAINING
 from hitin.settings import Run, TrainingSettings
 from hitin.training.checkpoint import load_tensors
+from hitin.training.kept_weights import best_path
 from hitin.training.log import Watcher
-from hitin.training.loop import best_path, train
+from hitin.training.loop import train
 from hitin.training.optimisation import build_optimiser, learning_rate_factor
 from hitin.training.progress import Progress
 from hitin.training.steps import Steps

@@ -17,8 +17,9 @@ from hitin.encoders.transformer import Transformer
 from hitin.model_folder import TRAINING
 from hitin.settings import Run
 from hitin.training.checkpoint import load_checkpoint, load_tensors
+from hitin.training.kept_weights import best_path
 from hitin.training.log import Watcher
-from hitin.training.loop import CHECKPOINT, best_path
+from hitin.training.loop import CHECKPOINT
 from tests.training_harness import (
     BERT,
     TINY,

@@ -31,7 +31,8 @@ from hitin.model_folder import MANIFEST, TRAINING, load_model, save_model
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
-from hitin.training.loop import History, finish, train
+from hitin.training.loop import finish, train
+from hitin.training.progress import History
 from hitin.writing import check_writable
 
 Resume = Literal["auto", "never"]
@@ -47,7 +48,7 @@ class HierarchicalTextClassifier:
     scikit-learn's, they are looked at in `fit`.
 
     What it learns ends in an underscore: `classes_` (the labels, in the order of the columns of `predict_proba`),
-    `model_`, `history_`, `decisions_`.
+    `model_`, `decisions_`, `history_` (what each epoch came to), `sizes_` (how many documents there were).
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class HierarchicalTextClassifier:
         if model.coverage is not None:
             watcher.note(str(model.coverage))
         with _folder(out) as folder:
-            self.history_: History = train(
+            history = train(
                 model,
                 model.examples(*given),
                 None if held is None else model.examples(*held),
@@ -159,15 +160,16 @@ class HierarchicalTextClassifier:
                 resumable=out is not None,
                 watcher=watcher,
             )
-            self._set(model, Decisions())
-            self.sizes_ = {"train": len(given.texts), "validation": 0 if held is None else len(held.texts)}
+            self._set(model, Decisions(), history)
             if out is not None and is_main_process():
                 self.save(folder)
                 finish(folder / TRAINING)
             wait_for_all()
 
-    def _set(self, model: Model, decisions: Decisions) -> None:
+    def _set(self, model: Model, decisions: Decisions, history: History | None) -> None:
         self.model_ = model
+        if history is not None:  # unknown of a model that was saved without it
+            self.history_, self.sizes_ = history, history.documents
         self.decisions_ = decisions
         self.taxonomy_ = model.taxonomy
         self.classes_: NDArray[Any] = np.array(model.taxonomy.labels, dtype=object)
@@ -204,17 +206,18 @@ class HierarchicalTextClassifier:
 
     def save(self, folder: str | Path) -> None:
         """Write the model into a folder."""
-        save_model(self._fitted(), Path(folder), decisions=self.decisions_, card=model_card(self))
+        model, history = self._fitted(), getattr(self, "history_", None)
+        save_model(model, Path(folder), decisions=self.decisions_, history=history, card=model_card(self))
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto") -> "HierarchicalTextClassifier":
         """The model of a folder."""
         chosen = choose_device(device)
-        model, decisions = load_model(Path(folder))
+        model, decisions, history = load_model(Path(folder))
         options = {name: value for section in model.run.to_dict().values() for name, value in section.items()}
         loaded = cls(model.taxonomy, device=device, **options)
         model.network.to(chosen)
-        loaded._set(model, decisions)
+        loaded._set(model, decisions, history)
         return loaded
 
     def _fitted(self) -> Model:

@@ -1,4 +1,5 @@
-"""A model as a folder: weights, settings, taxonomy, tokenizer, decisions, a card for people. Nothing is pickled.
+"""A model as a folder: weights, settings, taxonomy, tokenizer, decisions, how it was trained, a card for people.
+Nothing is pickled.
 
 `model.json` is written last and names every other file with its checksum, so a folder without it is unfinished, and
 one that was damaged or mixed with another is recognised.
@@ -24,6 +25,7 @@ from hitin.model import Model, Network
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.checkpoint import load_tensors, remove_leftovers, save_tensors
+from hitin.training.progress import History
 from hitin.writing import check_writable, unwritable, write_text
 
 FORMAT = 1
@@ -34,23 +36,29 @@ TAXONOMY = "taxonomy.json"
 TOKENIZER = "tokenizer.json"
 ENCODER = "encoder.json"
 DECISIONS = "decisions.json"
+HISTORY = "history.json"
 CARD = "README.md"
 TRAINING = "training"
 
 _FIXED = (RUN, TAXONOMY, TOKENIZER, WEIGHTS)
-"""What every model has and no one may change; of transformers there is `ENCODER`, too."""
+"""What every model has and no one may change."""
+_SOME = (ENCODER, HISTORY)
+"""The same, of transformers and of models whose training is known."""
 _ANOTHER = "Name the folder that hitin train wrote."
 
 
-def save_model(model: Model, folder: Path, *, decisions: Decisions, card: str) -> None:
+def save_model(model: Model, folder: Path, *, decisions: Decisions, history: History | None, card: str) -> None:
     """Write the folder; until the last file is there it counts as unfinished."""
     fixed = {RUN: model.run.to_toml(), TOKENIZER: model.tokenizer.to_str()}
     config = encoder_config(model.network.encoder)
     if config is not None:
         fixed[ENCODER] = config
+    if history is not None:
+        fixed[HISTORY] = history.to_json()
     check_writable(folder / MANIFEST)
     try:
-        (folder / MANIFEST).unlink(missing_ok=True)
+        for name in (MANIFEST, *_SOME):  # of an earlier model
+            (folder / name).unlink(missing_ok=True)
         remove_leftovers(folder)
     except OSError as error:
         raise unwritable(folder / MANIFEST, error) from error
@@ -63,8 +71,8 @@ def save_model(model: Model, folder: Path, *, decisions: Decisions, card: str) -
     write_text(folder / MANIFEST, [json.dumps(manifest, indent=2) + "\n"])
 
 
-def load_model(folder: Path) -> tuple[Model, Decisions]:
-    """The model of a folder, or an error that says what is wrong with it."""
+def load_model(folder: Path) -> tuple[Model, Decisions, History | None]:
+    """The model of a folder and how it was trained, or an error that says what is wrong with it."""
     files = _manifest(folder)
     for name, checksum in files.items():
         _check_file(folder / name, checksum)
@@ -78,7 +86,11 @@ def load_model(folder: Path) -> tuple[Model, Decisions]:
     config = (folder / ENCODER).read_text(encoding="utf-8") if ENCODER in files else None
     with _telling(folder / WEIGHTS):
         network = _restored(run, taxonomy, tokenizer, tensors, config)
-    return Model(network, tokenizer, taxonomy, run), _decisions(folder / DECISIONS)
+    history = None
+    if HISTORY in files:
+        with _telling(folder / HISTORY):
+            history = History.from_json((folder / HISTORY).read_text(encoding="utf-8"))
+    return Model(network, tokenizer, taxonomy, run), _decisions(folder / DECISIONS), history
 
 
 def is_model(folder: Path) -> bool:
@@ -115,7 +127,7 @@ def _manifest(folder: Path) -> dict[str, str]:
             file=str(path),
             remedy=f"It was written by hitin {shown(manifest.get('hitin'))}: install that, or train again.",
         )
-    if set(files) - {ENCODER} != set(_FIXED):
+    if set(files) - set(_SOME) != set(_FIXED):
         raise _damaged(path, "the list of files is damaged: it does not name the files of a model")
     return files
 

@@ -16,12 +16,10 @@ from torch import Tensor
 from hitin.batches import Examples, shuffled
 from hitin.chance import own_chance
 from hitin.devices import accelerated, is_main_process, share
-from hitin.devices import build_accelerator as build_accelerator
 from hitin.errors import HitinError, InputError
 from hitin.model import Model, vectors_of
 from hitin.training.checkpoint import damaged_checkpoint, load_checkpoint, remove_leftovers, save_checkpoint
 from hitin.training.interrupts import Interrupts
-from hitin.training.kept_weights import best_path as best_path
 from hitin.training.kept_weights import keep_only, load_epoch, name_bests, remove_bests, save_epoch, weights_path
 from hitin.training.log import EVERY, TrainingLog, Watcher
 from hitin.training.progress import SELECT, Progress, fingerprint
@@ -140,7 +138,8 @@ class _Trainer:
             self._epoch()
             self._finish_epoch()
         self._take_best()
-        return History(progress.epochs, progress.best, progress.seconds)
+        documents = {"train": len(self.train), "validation": 0 if self.val is None else len(self.val)}
+        return History(progress.epochs, progress.best, progress.seconds, documents)
 
     def _is_done(self) -> bool:
         return self.progress.epoch >= self.settings.epochs or 0 < self.settings.patience <= self.progress.stale()

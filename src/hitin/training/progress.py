@@ -1,6 +1,7 @@
 """How far a training run has come, and what came of it."""
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -62,12 +63,22 @@ class Progress:
 
 @dataclass(frozen=True)
 class History:
-    """What came of a run."""
+    """What came of a run. It is kept with the model."""
 
     epochs: list[dict[str, float]]
     best: dict[str, int]
     """The number of the epoch, from 1, that was best by `select`, `micro` and `macro`."""
     seconds: float
+    """Of training, validation not counted."""
+    documents: dict[str, int]
+    """How many there were: `train` and `validation`."""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "History":
+        return cls(**json.loads(text))
 
     @property
     def chosen(self) -> dict[str, float]:
