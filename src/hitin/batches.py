@@ -39,8 +39,8 @@ class Examples:
         """Equal for equal documents."""
         digest = blake2b(digest_size=16)
         for ragged in (self.tokens, self.labels):
-            digest.update(ragged.starts.tobytes())
-            digest.update(ragged.values.tobytes())
+            digest.update(ragged.starts.data)
+            digest.update(ragged.values.data)
         return digest.hexdigest()
 
     def batch(self, rows: Rows) -> "Batch":

@@ -45,8 +45,8 @@ def build_accelerator(device: str, settings: TrainingSettings) -> Accelerator:
     """`accelerate` on the device, in the precision of the settings."""
     chosen = choose_device(device)
     precision = _precision(settings, chosen)
-    if AcceleratorState._shared_state:  # of an earlier training in this process
-        AcceleratorState._reset_state(reset_partial_state=not torch.distributed.is_initialized())
+    # an earlier training in this process, or the caller, may have chosen another device
+    AcceleratorState._reset_state(reset_partial_state=not torch.distributed.is_initialized())
     steps = GradientAccumulationPlugin(num_steps=1)  # whatever the environment says: the settings say it
     return Accelerator(cpu=chosen.type == "cpu", mixed_precision=precision, gradient_accumulation_plugin=steps)
 

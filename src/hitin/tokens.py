@@ -28,14 +28,13 @@ class Ragged:
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[int] | NDArray[np.int32]]) -> "Ragged":
-        values: list[NDArray[np.int32]] = []
-        lengths: list[int] = []
+        values, lengths = bytearray(), []  # one buffer that grows: rows by themselves would need the memory twice
         for row in rows:
-            values.append(np.asarray(row, dtype=np.int32))
+            values += np.asarray(row, dtype=np.int32).tobytes()
             lengths.append(len(row))
         starts = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=starts[1:])
-        return cls(np.concatenate(values) if values else np.empty(0, dtype=np.int32), starts)
+        return cls(np.frombuffer(values, dtype=np.int32), starts)
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -47,26 +46,26 @@ class Ragged:
     def lengths(self) -> NDArray[np.int64]:
         return np.diff(self.starts)
 
-    def take(self, rows: NDArray[np.int64]) -> "Ragged":
-        """Some of the rows, in this order."""
-        return Ragged.of(self[row] for row in rows.tolist())
-
     def padded(self, rows: NDArray[np.int64], padding: int = PAD) -> NDArray[np.int64]:
         """(rows, longest of them): the values, and the padding after them."""
         lengths = self.lengths[rows]
         inside = np.arange(max(int(lengths.max(initial=0)), 1)) < lengths[:, None]
         table = np.full(inside.shape, padding, dtype=np.int64)
-        places = np.arange(lengths.sum()) + np.repeat(self.starts[rows] - np.cumsum(lengths) + lengths, lengths)
-        table[inside] = self.values[places]
+        table[inside] = self._values_of(rows)
         return table
 
     def indicators(self, rows: NDArray[np.int64], width: int) -> NDArray[np.float32]:
         """(rows, width): 1 where a row names the column."""
         table = np.zeros((len(rows), width), dtype=np.float32)
+        table[np.repeat(np.arange(len(rows)), self.lengths[rows]), self._values_of(rows)] = 1
+        return table
+
+    def _values_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The values of some rows, one after the other."""
         lengths = self.lengths[rows]
         places = np.arange(lengths.sum()) + np.repeat(self.starts[rows] - np.cumsum(lengths) + lengths, lengths)
-        table[np.repeat(np.arange(len(rows)), lengths), self.values[places]] = 1
-        return table
+        values: NDArray[np.int32] = self.values[places]
+        return values
 
 
 def word_tokenizer(texts: Iterable[str], *, size: int, min_count: int) -> Tokenizer:
