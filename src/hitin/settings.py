@@ -215,13 +215,12 @@ def _run(options: Mapping[str, object]) -> Run:
         "loss": LossSettings,
         "training": TrainingSettings,
     }
-    usual = METHODS[method_name].usual.get(encoder_type.__name__, {}) | encoder_type.usual()
     known = {name for section in sections.values() for name in types_of(section)}
     for name in given:
         if name not in known:
             problem = f"there is no option {shown(name)} for {encoder_name} and {method_name}"
             raise bad_option(problem, _remedy(name, known))
-    given = {name: value for name, value in usual.items() if name in known} | given
+    given = encoder_type.usual() | given
     built = {
         section: settings(
             **{name: coerced(name, given[name], kind) for name, kind in types_of(settings).items() if name in given}

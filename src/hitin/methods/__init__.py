@@ -1,6 +1,6 @@
 """The methods of the comparison, each one file behind the interface of `hitin.methods.interface`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from hitin.methods.flat import Flat, FlatSettings
@@ -10,12 +10,10 @@ from hitin.methods.interface import Method
 
 @dataclass(frozen=True)
 class Known:
-    """A method by name: its module, the dataclass of its settings, and what suits it beside the defaults."""
+    """A method: its module and the dataclass of its settings."""
 
     module: type[Method]
     settings: type[Any]
-    usual: dict[str, dict[str, object]] = field(default_factory=dict)
-    """Options by the name of the encoder's settings."""
 
 
 METHODS: dict[str, Known] = {
