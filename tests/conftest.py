@@ -1,7 +1,11 @@
 """Helpers of all tests: files in a temporary folder, the command through its runner, the shared data."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+
+# One thread a test process, and its children: several of them run side by side. Before torch is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 from typer.testing import CliRunner, Result

@@ -52,7 +52,7 @@ def test_coding_trees_of_any_shape_are_built_in_bounded_time_and_memory(
     shape: str, vertices: int, height: int, way: str, seconds: float, megabytes: float
 ) -> None:
     found = measured(trees.__file__, shape, vertices, height, way)
-    assert found["seconds"] < seconds
+    assert found["processor_seconds"] < seconds
     assert found["megabytes"] < megabytes
     assert found["entropy"] < found["flat_entropy"]
 
@@ -60,7 +60,9 @@ def test_coding_trees_of_any_shape_are_built_in_bounded_time_and_memory(
 @pytest.mark.slow
 def test_a_star_takes_no_longer_than_a_random_tree() -> None:
     for vertices in (1_000, 10_000, 100_000):
-        star, other = (measured(trees.__file__, shape, vertices, 2, "plain")["seconds"] for shape in ("star", "random"))
+        star, other = (
+            measured(trees.__file__, shape, vertices, 2, "plain")["processor_seconds"] for shape in ("star", "random")
+        )
         assert star < other
 
 
