@@ -116,6 +116,16 @@ def test_a_training_that_runs_away_is_told(options: dict[str, Any], tmp_path: Pa
     assert all(math.isfinite(line["loss"]) for line in log_lines(tmp_path / TRAINING))
 
 
+def test_an_epoch_whose_validation_loss_is_no_number_is_never_the_best(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = {"val_loss": math.nan, "micro_f1": 0.0, "macro_f1": 0.0}
+    monkeypatch.setattr("hitin.training.loop.validation_scores", lambda *_: dict(found))
+    with pytest.raises(HitinError, match="has run away"):
+        classifier().fit(*documents(40), documents(8), out=tmp_path)
+    assert not list((tmp_path / TRAINING).glob("epoch-*"))
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -145,7 +145,7 @@ class HierarchicalTextClassifier:
         resume: Resume,
         watcher: Watcher,
     ) -> None:
-        watcher.note("reading the words of the training documents")
+        watcher.note(f"preparing the text encoder {run.encoder_name}")
         model = Model.build(taxonomy, run, given.texts)
         if model.coverage is not None:
             watcher.note(str(model.coverage))

@@ -149,8 +149,7 @@ class _Trainer:
         encoder_is_frozen = not any(parameter.requires_grad for parameter in self.network.encoder.parameters())
         if not encoder_is_frozen or self.network.method.uses_tokens:
             return examples
-        self.watcher.note("reading the documents once with the frozen encoder")
-        with self.watcher.counting("encoding", len(examples)) as advance:
+        with self.watcher.counting("encoding, once, with the frozen encoder", len(examples)) as advance:
 
             def told(documents: int) -> None:
                 advance(documents)
@@ -219,6 +218,7 @@ class _Trainer:
         self._check(0.0 if bool(finite.all()) else math.nan)
         record: dict[str, float] = {"epoch": progress.epoch + 1, "loss": progress.loss_sum / len(self.train)}
         record |= self._validate() | {"seconds": round(progress.seconds, 3)}
+        self._check(record.get("val_loss", 0.0))
         progress.finish_epoch(record)
         if self.val is not None and progress.new_bests(self.settings.select) and self.is_main:
             save_epoch(self.folder, progress.epoch, self.network)
