@@ -8,9 +8,13 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+from hypothesis import settings
 from typer.testing import CliRunner, Result
 
 from hitin.cli import app
+
+settings.register_profile("hitin", deadline=None)  # how long an example takes says more of the machine than of the code
+settings.load_profile("hitin")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SHARED = REPOSITORY.parent / "shared"

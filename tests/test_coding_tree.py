@@ -51,7 +51,7 @@ def test_every_vertex_is_at_the_same_depth_and_the_entropy_is_that_of_the_tree(
 
 
 @given(graphs(12), st.integers(1, 10))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_a_higher_tree_has_no_more_entropy(graph: Graph, height: int) -> None:
     assert coding_tree(graph, height + 1).entropy <= coding_tree(graph, height).entropy + 1e-9
 
@@ -64,7 +64,7 @@ def test_a_higher_tree_of_a_larger_graph_has_no_more_entropy_beyond_the_height_o
 
 
 @given(graphs(25, weights=st.just(1.0)), st.integers(1, 6))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_optimal_is_never_worse_than_paper(graph: Graph, height: int) -> None:
     assert coding_tree(graph, height).entropy <= coding_tree(graph, height, "paper").entropy + 1e-9
 
@@ -209,7 +209,7 @@ def test_other_bad_input_is_refused() -> None:
 
 @pytest.mark.parametrize("scale", [0.1, 1 / 3, 7.7])
 @given(graph=graphs(12, weights=st.integers(1, 3).map(float)), height=st.integers(2, 4))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_ties_are_ties_whatever_the_rounding_of_weights(graph: Graph, height: int, scale: float) -> None:
     loops = [(i, i) for i in range(graph.vertices)]
     weights = np.concatenate([graph.weights, graph.loops]) * scale

@@ -5,7 +5,7 @@ import sys
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hitin.coding_tree import Graph, Method, coding_tree
@@ -15,7 +15,6 @@ METHODS: tuple[Method, ...] = ("optimal", "paper", "random")
 
 
 @given(graphs(30), st.integers(1, 5), st.sampled_from(METHODS))
-@settings(deadline=None)
 def test_compiled_gives_the_same_tree(graph: Graph, height: int, method: Method) -> None:
     plain = coding_tree(graph, height, method, compiled=False)
     fast = coding_tree(graph, height, method, compiled=True)
@@ -24,7 +23,6 @@ def test_compiled_gives_the_same_tree(graph: Graph, height: int, method: Method)
 
 
 @given(graphs(60, weights=st.just(1.0), forest=True), st.integers(1, 5), st.sampled_from(METHODS))
-@settings(deadline=None)
 def test_compiled_gives_the_same_tree_of_a_forest(graph: Graph, height: int, method: Method) -> None:
     assert coding_tree(graph, height, method, compiled=False) == coding_tree(graph, height, method, compiled=True)
 
@@ -33,7 +31,6 @@ WILD = st.integers(-20, 20).map(lambda power: 10.0**power)
 
 
 @given(graphs(11, weights=WILD), st.integers(2, 4), st.sampled_from(METHODS))
-@settings(deadline=None)
 def test_weights_of_any_size_beside_each_other_are_fine_compiled_or_not(
     graph: Graph, height: int, method: Method
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hitin import Taxonomy
@@ -62,7 +62,6 @@ def svg_texts(picture: str) -> list[str]:
     return [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
-@settings(deadline=None)
 @given(coding_trees())
 def test_the_svg_is_xml_with_every_name_in_it(tree: CodingTree) -> None:
     texts = svg_texts(to_svg(tree))
@@ -132,7 +131,6 @@ def whole(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
-@settings(deadline=None)
 @given(coding_trees(), st.none() | taxonomies())
 def test_the_island_holds_the_whole_tree_and_the_taxonomy(tree: CodingTree, taxonomy: Taxonomy | None) -> None:
     page = to_html(tree, taxonomy)

@@ -16,7 +16,6 @@ from tests.strategies import graphs, nested_partitions
 
 
 @given(st.data(), st.booleans())
-@settings(deadline=None)
 def test_local_moves_never_raise_the_entropy(data: st.DataObject, compiled: bool) -> None:
     graph = data.draw(graphs(12).filter(lambda graph: len(graph.edges) > 0))
     partitions = data.draw(nested_partitions(graph.vertices, data.draw(st.integers(2, 4))))
@@ -48,7 +47,7 @@ def test_local_moves_make_a_group_where_there_was_none(height: int) -> None:
 
 
 @given(graphs(30, weights=st.just(1.0)).filter(lambda graph: len(graph.edges) > 0), st.integers(2, 4))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_what_local_moves_leave_cannot_be_moved(graph: Graph, height: int) -> None:
     start = [*[np.arange(graph.vertices)] * height, np.zeros(graph.vertices, dtype=np.int64)]
     once = improved(graph, start, Runner(compiled=False))

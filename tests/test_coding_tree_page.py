@@ -276,7 +276,7 @@ def test_any_depth_can_be_opened(tmp_path: Path) -> None:
     assert seen == [["step 4999"], ["step 4999"], 5000]
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(coding_trees(), taxonomies())
 @in_a_browser
 def test_any_tree_and_taxonomy_open_in_a_browser(

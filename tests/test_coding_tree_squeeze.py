@@ -41,7 +41,7 @@ def check_squeeze(graph: Graph, draft: Draft, height: int) -> None:
 
 
 @given(graphs(8), st.integers(1, 5), ANY_RULE)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_optimal_squeeze_of_a_binary_tree_is_the_best_choice_of_its_nodes(
     graph: Graph, height: int, rule: Rule
 ) -> None:
@@ -49,7 +49,7 @@ def test_the_optimal_squeeze_of_a_binary_tree_is_the_best_choice_of_its_nodes(
 
 
 @given(taxonomies(), st.integers(1, 4))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_optimal_squeeze_of_a_taxonomy_is_the_best_choice_of_its_nodes(taxonomy: Taxonomy, height: int) -> None:
     graph = Graph.from_taxonomy(taxonomy)
     check_squeeze(graph, taxonomy_draft(taxonomy, graph, PLAIN), height)

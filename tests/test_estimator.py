@@ -279,7 +279,7 @@ def test_any_text_gets_an_answer(text: str, trained: HierarchicalTextClassifier)
     assert len(trained.predict([text])) == 1
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(st.text(max_size=40), max_size=5))
 def test_predictions_are_consistent(texts: list[str], trained: HierarchicalTextClassifier) -> None:
     found = trained.predict(texts)

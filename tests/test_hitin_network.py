@@ -65,7 +65,7 @@ def _gradient(parameter: Tensor) -> Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     taxonomy=taxonomies(),
     documents=st.integers(1, 4),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
@@ -55,7 +55,6 @@ def by_loop(logits: Tensor, targets: Tensor, chosen: LossSettings, weights: Tens
     return total / logits.numel()
 
 
-@settings(deadline=None)
 @given(decisions())
 def test_the_default_is_torchs_binary_cross_entropy(drawn: tuple[Tensor, Tensor, Tensor]) -> None:
     logits, targets, weights = drawn
@@ -69,7 +68,6 @@ def test_the_default_is_torchs_binary_cross_entropy(drawn: tuple[Tensor, Tensor,
 
 
 @pytest.mark.parametrize("chosen", ALL)
-@settings(deadline=None)
 @given(drawn=decisions(), weighted=st.booleans())
 def test_losses_are_what_the_formulas_say(
     chosen: LossSettings, drawn: tuple[Tensor, Tensor, Tensor], weighted: bool
@@ -153,7 +151,6 @@ def edges_of(taxonomy: Taxonomy) -> Tensor:
     return torch.tensor(taxonomy.edges)
 
 
-@settings(deadline=None)
 @given(taxonomies(), st.integers(0, 2**31))
 def test_regularisation_is_the_sum_over_parents_and_children(taxonomy: Taxonomy, seed: int) -> None:
     weight = np.random.default_rng(seed).normal(size=(len(taxonomy), 3))

@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from numpy.typing import NDArray
@@ -44,7 +44,6 @@ def of_sklearn(score: object, tables: tuple[Decisions, Decisions], average: str 
     return found if average is None else float(found)
 
 
-@settings(deadline=None)
 @given(tables())
 def test_scores_are_those_of_scikit_learn(tables: tuple[Decisions, Decisions]) -> None:
     counts = Counts.of(*tables)
@@ -55,7 +54,6 @@ def test_scores_are_those_of_scikit_learn(tables: tuple[Decisions, Decisions]) -
     np.testing.assert_allclose(label_f1(counts), of_sklearn(f1_score, tables, None), atol=1e-12)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_levels_score_as_their_columns_do_by_themselves(data: st.DataObject) -> None:
     taxonomy = data.draw(taxonomies())
@@ -70,7 +68,6 @@ def test_levels_score_as_their_columns_do_by_themselves(data: st.DataObject) -> 
         assert scores.macro_f1 == pytest.approx(of_sklearn(f1_score, part, "macro"), abs=1e-12)
 
 
-@settings(deadline=None)
 @given(tables(), st.integers(0, 12))
 def test_counts_of_chunks_add_up(tables: tuple[Decisions, Decisions], cut: int) -> None:
     predicted, actual = tables

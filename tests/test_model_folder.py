@@ -201,7 +201,7 @@ def test_a_format_of_the_future_is_told_with_who_wrote_it(folder: Path) -> None:
     assert "9.1" in str(refused(folder, "other-format"))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(name=st.sampled_from(FILES), data=st.data())
 def test_no_damage_is_silent(name: str, data: st.DataObject, original: Path, trained: Any, tmp_path: Path) -> None:
     """One byte is changed, some are cut out or put in: the model is refused, or is still the same."""

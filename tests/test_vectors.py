@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -79,7 +79,6 @@ def test_every_format_comes_back_as_it_was_written(content: Content, suffix: str
 
 
 @pytest.mark.parametrize("content", FORMATS)
-@settings(deadline=None)
 @given(data=st.data())
 def test_any_words_and_numbers_survive(
     content: Content, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
@@ -229,7 +228,6 @@ def test_files_that_are_not_there_are_an_input_error(tmp_path: Path) -> None:
         assert problem_of(tmp_path / name).kind == "missing-file"
 
 
-@settings(deadline=None)
 @given(content=st.sampled_from(FORMATS), data=st.data())
 def test_noise_in_a_file_is_read_or_refused_but_never_a_crash(
     content: Content, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
