@@ -16,7 +16,7 @@ from typing import Any
 from hitin import read_documents
 from hitin.decisions import Decisions
 from hitin.estimator import HierarchicalTextClassifier
-from hitin.settings import parse_option
+from hitin.option_values import parse_option
 from hitin.training.log import Watcher
 
 

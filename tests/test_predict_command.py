@@ -297,7 +297,7 @@ def test_several_files_are_scored_together_in_chunks(model: Path, run: Run, monk
     files = (TICKETS / "test.csv", TICKETS / "train.jsonl")
     whole = run("evaluate", model, *files, *LOW, "--json")
     assert json.loads(whole.stdout)["documents"] == 40
-    monkeypatch.setattr("hitin.commands.scoring._CELLS", 60)  # three documents of twenty labels
+    monkeypatch.setattr("hitin.model._CELLS", 60)  # three documents of twenty labels
     chunks = json.loads(run("evaluate", model, *files, *LOW, "--json").stdout)
     assert chunks == json.loads(whole.stdout)
 

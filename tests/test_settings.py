@@ -16,7 +16,8 @@ from hitin.encoders.textrcnn import TextRCNNSettings
 from hitin.encoders.transformer import TransformerSettings
 from hitin.losses import LossSettings
 from hitin.methods import METHODS
-from hitin.settings import Run, TrainingSettings, parse_option, presets, read_preset
+from hitin.option_values import parse_option
+from hitin.settings import Run, TrainingSettings, presets, read_preset
 from tests.conftest import REPOSITORY, Write
 
 PARTS = st.floats(0, 0.99)

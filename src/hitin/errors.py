@@ -76,6 +76,11 @@ def printable(text: str, most: int = 160) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
+def first_line(error: Exception) -> str:
+    """What a library says of an error, the first line; or its kind, where it says nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def listed(names: list[str] | tuple[str, ...], most: int = 8) -> str:
     """Names in a row, the first few."""
     return ", ".join(printable(name, 40) for name in names[:most]) + (", ..." if len(names) > most else "") or "none"

@@ -15,6 +15,7 @@ from hitin.devices import choose_device, is_main_process, wait_for_all
 from hitin.errors import InputError, shown
 from hitin.inputs import (
     Documents,
+    LabelIds,
     Labels,
     check_labelled,
     chunks,
@@ -25,7 +26,7 @@ from hitin.inputs import (
     validation_of,
 )
 from hitin.metrics import Counts, Scores
-from hitin.model import Model, logits_of
+from hitin.model import Model, documents_at_once, logits_of
 from hitin.model_card import model_card
 from hitin.model_folder import MANIFEST, TRAINING, load_model, save_model
 from hitin.settings import Run
@@ -122,18 +123,36 @@ class HierarchicalTextClassifier:
         taxonomy. Without `validation`, a part of the documents is held out. With `out`, the model is saved in that
         folder, and a run that was interrupted there goes on.
         """
-        if resume not in get_args(Resume):
-            raise InputError(f"resume is {shown(resume)}", kind="bad-option", remedy="It is auto or never.")
-        if out is not None:
-            check_writable(Path(out) / MANIFEST)
-        taxonomy = self._read_taxonomy()
-        run = Run.of(method=self.method, encoder=self.encoder, preset=self.preset, **self._options)
+        taxonomy, run = self._ready(out, resume)
         given = documents_of(taxonomy, texts, labels, "training")
         held = None if validation is None else validation_of(taxonomy, validation)
         if validation is None and run.training.validation:
             given, held = hold_out(given, run.training.validation, run.training.seed)
         self._fit(taxonomy, run, given, held, out, resume, watcher or Watcher())
         return self
+
+    def fit_documents(
+        self,
+        given: Documents,
+        held: Documents | None,
+        *,
+        out: str | Path | None = None,
+        resume: Resume = "auto",
+        watcher: Watcher | None = None,
+    ) -> Self:
+        """`fit`, where labels are the taxonomy's numbers already, ancestors included. Nothing is held out."""
+        taxonomy, run = self._ready(out, resume)
+        self._fit(taxonomy, run, given, held, out, resume, watcher or Watcher())
+        return self
+
+    def _ready(self, out: str | Path | None, resume: Resume) -> tuple[Taxonomy, Run]:
+        """What is to be trained, after all that can be wrong without a look at the documents."""
+        if resume not in get_args(Resume):
+            raise InputError(f"resume is {shown(resume)}", kind="bad-option", remedy="It is auto or never.")
+        if out is not None:
+            check_writable(Path(out) / MANIFEST)
+        taxonomy = self._read_taxonomy()
+        return taxonomy, Run.of(method=self.method, encoder=self.encoder, preset=self.preset, **self._options)
 
     def _fit(
         self,
@@ -194,9 +213,13 @@ class HierarchicalTextClassifier:
 
     def evaluate(self, texts: Iterable[str], labels: Iterable[Labels]) -> Scores:
         """Micro and macro F1, over all and by level, of what `predict` says. Both may be streams."""
+        return self.evaluate_pairs(pairs_of(self._fitted().taxonomy, texts, labels, "test"))
+
+    def evaluate_pairs(self, pairs: Iterable[tuple[str, LabelIds]]) -> Scores:
+        """`evaluate`, where labels are the taxonomy's numbers already, ancestors included."""
         model, documents = self._fitted(), 0
         counts = Counts.zero(len(model.taxonomy))
-        for some in chunks(pairs_of(model.taxonomy, texts, labels, "test"), _AT_ONCE):
+        for some in chunks(pairs, documents_at_once(model.taxonomy, _AT_ONCE)):
             examples = model.examples([text for text, _ in some], [ids for _, ids in some])
             truth = examples.labels.indicators(np.arange(len(some)), len(model.taxonomy)) > 0
             counts += Counts.of(self._decided(logits_of(model.network, examples)), truth)

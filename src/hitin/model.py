@@ -21,6 +21,7 @@ from hitin.taxonomy import Taxonomy
 from hitin.tokens import Ragged, encode
 
 EVALUATION_BATCH = 256
+_CELLS = 1 << 22  # probabilities held at once
 _TOKENS_AT_ONCE = 64 * 1024  # in a batch of long documents that are only scored
 
 Advance = Callable[[int], None]
@@ -83,6 +84,11 @@ class Model:
         return logits_of(self.network, self.examples(texts, unlabelled))
 
 
+def documents_at_once(taxonomy: Taxonomy, most: int) -> int:
+    """How many documents are scored together, their probabilities held at once: fewer where labels are very many."""
+    return max(1, min(most, _CELLS // len(taxonomy)))
+
+
 def scoring_batches(examples: Examples) -> list[NDArray[np.int64]]:
     """The rows of each batch for scoring: fewer documents where they are long."""
     batches = []
@@ -93,35 +99,30 @@ def scoring_batches(examples: Examples) -> list[NDArray[np.int64]]:
     return batches
 
 
-@torch.inference_mode()
 def logits_of(network: Network, examples: Examples, advance: Advance | None = None) -> NDArray[np.float32]:
     """(documents, |Y|), in the order of the documents."""
-    device = next(network.parameters()).device
-    logits = np.empty((len(examples), examples.label_count), dtype=np.float32)
-    was_training = network.training
-    network.eval()
-    try:
-        for rows in scoring_batches(examples):
-            logits[rows] = network(examples.batch(rows).to(device))[1].float().cpu().numpy()
-            if advance:
-                advance(len(rows))
-    finally:
-        network.train(was_training)
-    return logits
+    return _made(network, examples, examples.label_count, lambda batch: network(batch)[1], advance).numpy()
+
+
+def vectors_of(network: Network, examples: Examples, advance: Advance | None = None) -> Tensor:
+    """(documents, d): what the encoder makes of each document, without dropout; for an encoder that is frozen."""
+    return _made(network, examples, network.encoder.width, lambda batch: network.encode(batch).vector, advance)
 
 
 @torch.no_grad()
-def vectors_of(network: Network, examples: Examples, advance: Advance | None = None) -> Tensor:
-    """(documents, d): what the encoder makes of each document, without dropout; for an encoder that is frozen."""
+def _made(
+    network: Network, examples: Examples, width: int, make: Callable[[Batch], Tensor], advance: Advance | None
+) -> Tensor:
+    """(documents, width): what is made of each document without dropout, batch by batch."""
     device = next(network.parameters()).device
-    vectors = torch.empty(len(examples), network.encoder.width)
+    made = torch.empty(len(examples), width, dtype=torch.float32)
     was_training = network.training
     network.eval()
     try:
         for rows in scoring_batches(examples):
-            vectors[torch.from_numpy(rows)] = network.encode(examples.batch(rows).to(device)).vector.float().cpu()
+            made[torch.from_numpy(rows)] = make(examples.batch(rows).to(device)).float().cpu()
             if advance:
                 advance(len(rows))
     finally:
         network.train(was_training)
-    return vectors
+    return made

@@ -15,7 +15,7 @@ from hitin.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
     from hitin.estimator import HierarchicalTextClassifier
-    from hitin.training.loop import History
+    from hitin.training.progress import History
 
 _EXAMPLES = 3  # labels of a level
 _SCORES = {"micro_f1": "micro-F1", "macro_f1": "macro-F1", "val_loss": "loss"}

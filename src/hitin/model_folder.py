@@ -19,12 +19,12 @@ from hitin import __version__
 from hitin.chance import own_chance
 from hitin.decisions import Decisions
 from hitin.encoders import encoder_config, restore_encoder
-from hitin.errors import HitinError, InputError, printable, shown
+from hitin.errors import HitinError, InputError, first_line, printable, shown
 from hitin.methods import METHODS
 from hitin.model import Model, Network
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
-from hitin.training.checkpoint import load_tensors, remove_leftovers, save_tensors
+from hitin.training.checkpoint import AGAIN, load_tensors, remove_leftovers, save_tensors
 from hitin.training.progress import History
 from hitin.writing import check_writable, unwritable, write_text
 
@@ -178,17 +178,13 @@ def _telling(path: Path) -> Iterator[None]:
         if error.file is None:
             error.file = str(path)
         if error.remedy is None:
-            error.remedy = _AGAIN
+            error.remedy = AGAIN
         raise
     except HitinError:
         raise
     except Exception as error:  # the tokenizers library raises bare ones
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise _damaged(path, f"this file of the model cannot be used ({printable(reason)})") from error
-
-
-_AGAIN = "Copy the model again, or train it again."
+        raise _damaged(path, f"this file of the model cannot be used ({printable(first_line(error))})") from error
 
 
 def _damaged(path: Path, problem: str) -> InputError:
-    return InputError(problem, kind="damaged-model", file=str(path), remedy=_AGAIN)
+    return InputError(problem, kind="damaged-model", file=str(path), remedy=AGAIN)

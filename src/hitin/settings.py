@@ -14,7 +14,6 @@ from hitin.errors import InputError, listed, shown
 from hitin.losses import LossSettings
 from hitin.methods import METHODS
 from hitin.option_values import bad_option, coerced, toml_value, types_of
-from hitin.option_values import parse_option as parse_option
 
 TEXTRCNN = "textrcnn"
 

@@ -23,8 +23,10 @@ def load_classifier(
     classifier = HierarchicalTextClassifier.load(folder, device=device)
     if best is not None:
         _take_weights(classifier, best_path(Path(folder) / TRAINING, best))
-    given = {name: value for name, value in (("policy", policy), ("threshold", threshold)) if value is not None}
-    classifier.decisions_ = replace(classifier.decisions_, **given)  # type: ignore[arg-type]
+    if policy is not None:
+        classifier.decisions_ = replace(classifier.decisions_, policy=policy)
+    if threshold is not None:
+        classifier.decisions_ = replace(classifier.decisions_, threshold=threshold)
     return classifier
 
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.commands.console import FileProgress
-from hitin.commands.scoring import documents_at_once
 from hitin.commands.standard_input import LiveInput
 from hitin.documents import Document, Keys, documents_in
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.files import STANDARD_INPUT, Source
+from hitin.model import documents_at_once
 from hitin.names import PATH_SEPARATOR
 from hitin.taxonomy import Taxonomy
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-import numpy as np
 from rich.table import Table
 from rich.text import Text
 
@@ -10,19 +9,9 @@ from hitin.commands.console import FileProgress
 from hitin.commands.labelled import Reading, labelled_documents
 from hitin.decisions import Decisions
 from hitin.estimator import HierarchicalTextClassifier
-from hitin.inputs import check_labelled, chunks
-from hitin.metrics import Counts, Scores
-from hitin.taxonomy import Taxonomy
-from hitin.tokens import Ragged
+from hitin.metrics import Scores
 
-_CELLS = 1 << 22  # probabilities held at once
-_DOCUMENTS = 1024
 _OTHER_LABELS = "A model is scored on labels of the taxonomy that it was trained with: is it the right model?"
-
-
-def documents_at_once(taxonomy: Taxonomy, most: int = _DOCUMENTS) -> int:
-    """How many documents are scored together: fewer where labels are very many."""
-    return max(1, min(most, _CELLS // len(taxonomy)))
 
 
 def evaluate_files(
@@ -31,19 +20,10 @@ def evaluate_files(
     reading: Reading,
     progress: FileProgress | None = None,
 ) -> Scores:
-    """Scores over all documents of the files; no more than some hundreds of them are held."""
-    taxonomy = classifier.taxonomy_
-    found = labelled_documents(files, reading, reading.labels(taxonomy), progress, _OTHER_LABELS)
-    pairs = ((document.text, labels.ids) for document, labels in found)
-    counts, documents = Counts.zero(len(taxonomy)), 0
-    for chunk in chunks(pairs, documents_at_once(taxonomy)):
-        probabilities = classifier.predict_proba([text for text, _ in chunk])
-        chosen = classifier.decisions_.decide(probabilities, taxonomy)
-        truth = Ragged.of([labels for _, labels in chunk]).indicators(np.arange(len(chunk)), len(taxonomy)) > 0
-        counts += Counts.of(chosen, truth)
-        documents += len(chunk)
-    check_labelled(documents, bool(counts.actual.any()), "test")
-    return Scores.of(counts, taxonomy, documents)
+    """Scores over all documents of the files; no more than some thousands of them are held."""
+    labels = reading.labels(classifier.taxonomy_)
+    found = labelled_documents(files, reading, labels, progress, _OTHER_LABELS)
+    return classifier.evaluate_pairs((document.text, label_set.ids) for document, label_set in found)
 
 
 def score_tables(scores: Scores, decisions: Decisions, title: str) -> list[Table]:

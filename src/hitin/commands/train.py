@@ -71,7 +71,7 @@ def train(
     from hitin.commands.labelled import Reading
     from hitin.devices import is_main_process
     from hitin.display import watching
-    from hitin.settings import parse_option
+    from hitin.option_values import parse_option
 
     chosen: dict[str, object] = {
         "method": method,

@@ -1,7 +1,7 @@
 """What `hitin train` does: read, check, train, and say what came of it."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,7 +19,8 @@ from hitin.model_folder import MANIFEST, TRAINING, is_model
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
-from hitin.training.loop import CHECKPOINT, History
+from hitin.training.loop import CHECKPOINT
+from hitin.training.progress import History
 from hitin.writing import check_writable
 
 
@@ -114,13 +115,8 @@ def train_model(task: Task, data: Data, *, resume: Resume, watcher: Watcher) -> 
     """Train, and write the model into its folder."""
     keep_freed_memory()
     train, val = _held_out(task.run, data, watcher) if data.val is None else (data.train, data.val)
-    task.classifier.set_params(taxonomy=data.taxonomy).fit(
-        *_named(data.taxonomy, train),
-        None if val is None else _named(data.taxonomy, val),
-        out=task.out,
-        resume=resume,
-        watcher=watcher,
-    )
+    classifier = task.classifier.set_params(taxonomy=data.taxonomy)
+    classifier.fit_documents(train, val, out=task.out, resume=resume, watcher=watcher)
     return Trained(task.out, task.classifier)
 
 
@@ -135,11 +131,6 @@ def _held_out(run: Run, data: Data, watcher: Watcher) -> tuple[Documents, Docume
         share = f"{len(val.texts):,} of {len(data.train.texts):,} documents"
         watcher.note(f"there is no --val: {share} are held out to choose the best epoch by")
     return train, val
-
-
-def _named(taxonomy: Taxonomy, documents: Documents) -> tuple[list[str], Iterator[list[str]]]:
-    """Texts and labels as the estimator wants them."""
-    return documents.texts, ([taxonomy.labels[label] for label in labels] for labels in documents.labels)
 
 
 def leave(out: str) -> NoReturn:

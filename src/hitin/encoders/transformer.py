@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from hitin.encoders.interface import Encoded, TextEncoder, token_mask
-from hitin.errors import InputError, listed
+from hitin.errors import InputError, first_line, listed
 from hitin.extras import need
 
 TextPooling = Literal["cls", "mean", "pooler"]
@@ -93,7 +93,7 @@ def load_pretrained(settings: TransformerSettings) -> tuple[Transformer, Tokeniz
         with _quiet(transformers):
             model, found = transformers.AutoModel.from_pretrained(settings.encoder, output_loading_info=True)
     except (OSError, ValueError, ImportError, RuntimeError) as error:
-        raise _unloadable(settings.encoder, _first_line(error)) from error
+        raise _unloadable(settings.encoder, first_line(error)) from error
     _check_kind(settings.encoder, model.config)
     _check_weights(settings, found["missing_keys"])
     _check_length(settings, model)
@@ -129,7 +129,7 @@ def _tokenizer(name: str, transformers: Any, vocabulary: int) -> Tokenizer:
     except AttributeError as error:
         raise _unloadable(name, "it has no fast tokenizer") from error
     except Exception as error:  # tokenizers raises bare Exceptions
-        raise _unloadable(name, _first_line(error)) from error
+        raise _unloadable(name, first_line(error)) from error
     tokens = tokenizer.get_vocab_size()
     if tokens <= len(tokenizer.get_added_tokens_decoder()):  # transformers makes an empty one where there are no files
         raise _unloadable(name, "it has no tokenizer")
@@ -187,10 +187,6 @@ def _quiet(transformers: Any) -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _unloadable(name: str, reason: str) -> InputError:

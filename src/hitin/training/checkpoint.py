@@ -21,7 +21,7 @@ _OPTIMISER = "optimiser."
 _PROGRESS = "progress"
 _CHECKSUM = "checksum"
 
-_MODEL = "Copy the model again, or train it again."
+AGAIN = "Copy the model again, or train it again."
 ANEW = 'Begin anew with --resume never (in Python: resume="never").'
 
 
@@ -42,7 +42,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[st
 
 
 def load_tensors(
-    path: Path, *, kind: str = "damaged-model", remedy: str = _MODEL
+    path: Path, *, kind: str = "damaged-model", remedy: str = AGAIN
 ) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors and the metadata of a file, or an error that says it is damaged."""
     try:

@@ -22,8 +22,7 @@ from hitin.training.checkpoint import damaged_checkpoint, load_checkpoint, remov
 from hitin.training.interrupts import Interrupts
 from hitin.training.kept_weights import keep_only, load_epoch, name_bests, remove_bests, save_epoch, weights_path
 from hitin.training.log import EVERY, TrainingLog, Watcher
-from hitin.training.progress import SELECT, Progress, fingerprint
-from hitin.training.progress import History as History
+from hitin.training.progress import SELECT, History, Progress, fingerprint
 from hitin.training.steps import Steps
 from hitin.training.validation import validation_scores
 
@@ -132,8 +131,9 @@ class _Trainer:
     def run(self) -> History:
         progress = self.progress
         self.saved = time.monotonic()
-        if not self._is_done():
-            self.train, self.val = self._prepared(self.train), self.val and self._prepared(self.val)
+        if not self._is_done() and self._reads_once():
+            self.watcher.note("reading the documents once with the frozen encoder")
+            self.train, self.val = self._with_vectors(self.train), self.val and self._with_vectors(self.val)
         while not self._is_done():
             self._epoch()
             self._finish_epoch()
@@ -144,12 +144,13 @@ class _Trainer:
     def _is_done(self) -> bool:
         return self.progress.epoch >= self.settings.epochs or 0 < self.settings.patience <= self.progress.stale()
 
-    def _prepared(self, examples: Examples) -> Examples:
-        """With the vectors of a frozen encoder, made once, if the method looks at nothing else."""
-        encoder_is_frozen = not any(parameter.requires_grad for parameter in self.network.encoder.parameters())
-        if not encoder_is_frozen or self.network.method.uses_tokens:
-            return examples
-        with self.watcher.counting("encoding, once, with the frozen encoder", len(examples)) as advance:
+    def _reads_once(self) -> bool:
+        """Whether the encoder is frozen and the method looks at nothing but its vectors."""
+        learns = any(parameter.requires_grad for parameter in self.network.encoder.parameters())
+        return not learns and not self.network.method.uses_tokens
+
+    def _with_vectors(self, examples: Examples) -> Examples:
+        with self.watcher.counting("encoding", len(examples)) as advance:
 
             def told(documents: int) -> None:
                 advance(documents)
