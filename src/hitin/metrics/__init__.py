@@ -1,0 +1,16 @@
+"""How good decisions are: scores over all documents, by level, along paths, and how sure one can be of them."""
+
+from hitin.metrics.counts import Counts, label_f1, macro_f1, micro_f1, micro_precision, micro_recall
+from hitin.metrics.scores import LevelScores, Scores, by_level
+
+__all__ = [
+    "Counts",
+    "LevelScores",
+    "Scores",
+    "by_level",
+    "label_f1",
+    "macro_f1",
+    "micro_f1",
+    "micro_precision",
+    "micro_recall",
+]
