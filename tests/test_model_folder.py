@@ -16,9 +16,21 @@ from hypothesis import strategies as st
 
 from hitin import HierarchicalTextClassifier, InputError, Taxonomy
 from hitin.decisions import Decisions
-from hitin.model_folder import DECISIONS, ENCODER, HISTORY, MANIFEST, RUN, TAXONOMY, TOKENIZER, TRAINING, WEIGHTS
+from hitin.model_folder import DECISIONS, HISTORY, MANIFEST, RUN, TAXONOMY, TRAINING, WEIGHTS
+from hitin.neural import ENCODER, TOKENIZER
 from tests.conftest import REPOSITORY
-from tests.training_harness import BERT, TINY, are_equal, classifier, documents, fitted, leftovers, tiny_bert, weights
+from tests.training_harness import (
+    BERT,
+    TINY,
+    are_equal,
+    classifier,
+    documents,
+    fitted,
+    leftovers,
+    network_of,
+    tiny_bert,
+    weights,
+)
 
 TEXTS = documents(30, seed=3)[0]
 FILES = (WEIGHTS, RUN, TAXONOMY, TOKENIZER, HISTORY, DECISIONS, MANIFEST, "README.md")
@@ -82,7 +94,7 @@ def test_a_model_comes_back_as_it_was(options: dict[str, Any], tmp_path: Path) -
     assert loaded.taxonomy_ == trained.taxonomy_
     assert loaded.model_.run == trained.model_.run
     assert (loaded.history_, loaded.sizes_) == (trained.history_, {"train": 40, "validation": 10})
-    assert not loaded.model_.network.training
+    assert not network_of(loaded).training
 
 
 def test_a_transformer_comes_back_without_the_folder_it_came_from(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from torch import Tensor
 
-from hitin.model import Model, Network
 from hitin.model_folder import TRAINING
+from hitin.network import Network
+from hitin.neural import NeuralModel
 from hitin.settings import Run, TrainingSettings
 from hitin.training.checkpoint import load_tensors
 from hitin.training.kept_weights import best_path
@@ -33,6 +34,7 @@ from tests.training_harness import (
     fitted,
     log_lines,
     model,
+    network_of,
     saved_weights,
     tiny_bert,
     train_into,
@@ -74,7 +76,7 @@ def test_the_callers_own_work_with_accelerate_is_left_alone() -> None:
 
 def test_training_leaves_nothing_of_accelerate_in_the_network() -> None:
     """Or a model would answer in another precision than the same one after it was saved and loaded."""
-    network = fitted(precision="bf16").model_.network
+    network = network_of(fitted(precision="bf16"))
     assert "forward" not in vars(network)
     assert not any("accelerate" in name or "original" in name for name in vars(network))
 
@@ -85,7 +87,7 @@ def test_training_leaves_nothing_of_accelerate_in_the_network() -> None:
 Take = Callable[..., Tensor]
 
 
-def steps_of(run: Run, count: int = 32) -> tuple[Model, Steps, Take]:
+def steps_of(run: Run, count: int = 32) -> tuple[NeuralModel, Steps, Take]:
     """A model, its steps, and how to take one from batches of documents."""
     AcceleratorState._reset_state(reset_partial_state=True)
     built = model(run)
@@ -142,7 +144,7 @@ def _length(network: Network) -> float:
 def test_parts_of_the_network_have_their_rates_and_decays(tmp_path: Path) -> None:
     options = {"learning_rate": 1e-3, "encoder_learning_rate": 1e-4, "layer_decay": 0.5, "weight_decay": 0.3}
     run = Run.of(encoder=tiny_bert(tmp_path / "bert"), **BERT | options)
-    network = Model.build(TAXONOMY, run, ["bark"]).network
+    network = NeuralModel.build(TAXONOMY, run, ["bark"]).network
     found = {
         parameter: (group["full_rate"], group["weight_decay"])
         for group in build_optimiser(network, run.training).param_groups
@@ -216,7 +218,7 @@ class Weights(Watcher):
     """Remembers the weights after each epoch."""
 
     def __init__(self) -> None:
-        self.trained: Model | None = None
+        self.trained: NeuralModel | None = None
         self.epochs: list[dict[str, Tensor]] = []
         self.best: list[bool] = []
 
@@ -237,7 +239,7 @@ def scores(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[dict[str, float]]]
     return give
 
 
-def trained_with(watcher: Weights, folder: Path, **options: Any) -> Model:
+def trained_with(watcher: Weights, folder: Path, **options: Any) -> NeuralModel:
     run = Run.of(**TINY | options)
     watcher.trained = built = model(run)
     ids = [TAXONOMY.closure([TAXONOMY.index(names[0])]) for names in documents(40)[1]]

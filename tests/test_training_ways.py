@@ -29,6 +29,7 @@ from tests.training_harness import (
     fitted,
     log_lines,
     model,
+    network_of,
     saved_weights,
     tiny_bert,
     weights,
@@ -63,7 +64,7 @@ def test_a_frozen_encoder_reads_each_document_once_and_stays_as_it_is(
     }
     frozen.fit(*documents(40), documents(20, seed=1), out=tmp_path / "model")
     assert calls.documents == 60
-    assert are_equal(dict(frozen.model_.network.encoder.state_dict()), before)
+    assert are_equal(dict(network_of(frozen).encoder.state_dict()), before)
     assert not are_equal(weights(frozen), {f"encoder.{name}": value for name, value in before.items()})
     texts = documents(20, seed=1)[0]
     again = frozen.load(tmp_path / "model", device="cpu")
@@ -100,7 +101,7 @@ def test_a_transformer_is_trained_as_a_whole(tmp_path: Path) -> None:
     options = {**dict.fromkeys(TINY), "encoder": bert, **BERT}
     trained = classifier(**options, layer_decay=0.9).fit(*documents(16))
     start = model(trained.model_.run).network.encoder
-    ended = trained.model_.network.encoder
+    ended = network_of(trained).encoder
     assert not any(torch.equal(value, start.get_parameter(name)) for name, value in ended.named_parameters())
 
 

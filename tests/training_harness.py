@@ -20,8 +20,9 @@ from torch import Tensor
 
 from hitin import HierarchicalTextClassifier, Taxonomy
 from hitin.chance import own_chance
-from hitin.model import Model
 from hitin.model_folder import TRAINING, WEIGHTS
+from hitin.network import Network
+from hitin.neural import NeuralModel
 from hitin.settings import Run
 from hitin.training.checkpoint import load_tensors
 from hitin.training.log import LOG
@@ -74,12 +75,17 @@ def fitted(count: int = 40, val: int = 0, **options: Any) -> HierarchicalTextCla
     return classifier(**options).fit(*documents(count), documents(val, seed=1) if val else None)
 
 
-def model(run: Run) -> Model:
-    return Model.build(TAXONOMY, run, documents(40)[0])
+def model(run: Run) -> NeuralModel:
+    return NeuralModel.build(TAXONOMY, run, documents(40)[0])
 
 
 def weights(trained: HierarchicalTextClassifier) -> dict[str, Tensor]:
-    return dict(trained.model_.network.state_dict())
+    return dict(network_of(trained).state_dict())
+
+
+def network_of(trained: HierarchicalTextClassifier) -> Network:
+    assert isinstance(trained.model_, NeuralModel)
+    return trained.model_.network
 
 
 def saved_weights(folder: Path) -> dict[str, Tensor]:

@@ -26,13 +26,15 @@ from hitin.inputs import (
     validation_of,
 )
 from hitin.metrics import Counts, Scores
-from hitin.model import Model, documents_at_once, logits_of
+from hitin.model import Model, documents_at_once
 from hitin.model_card import model_card
 from hitin.model_folder import MANIFEST, TRAINING, load_model, save_model
+from hitin.model_kinds import kind_of
+from hitin.network import logits_of
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
-from hitin.training.loop import finish, train
+from hitin.training.loop import finish
 from hitin.training.progress import History
 from hitin.writing import check_writable
 
@@ -164,15 +166,12 @@ class HierarchicalTextClassifier:
         resume: Resume,
         watcher: Watcher,
     ) -> None:
-        watcher.note(f"preparing the text encoder {run.encoder_name}")
-        model = Model.build(taxonomy, run, given.texts)
-        if model.coverage is not None:
-            watcher.note(str(model.coverage))
         with _folder(out) as folder:
-            history = train(
-                model,
-                model.examples(*given),
-                None if held is None else model.examples(*held),
+            model, history = kind_of(run).trained(
+                taxonomy,
+                run,
+                given,
+                held,
                 folder=folder / TRAINING,
                 device=self.device,
                 resume=resume == "auto",
@@ -239,7 +238,7 @@ class HierarchicalTextClassifier:
         model, decisions, history = load_model(Path(folder))
         options = {name: value for section in model.run.to_dict().values() for name, value in section.items()}
         loaded = cls(model.taxonomy, device=device, **options)
-        model.network.to(chosen)
+        model.to(chosen)
         loaded._set(model, decisions, history)
         return loaded
 

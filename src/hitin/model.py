@@ -1,128 +1,83 @@
-"""`Model`: a text encoder and a method, from documents to logits."""
+"""`Model`: from documents to logits. What every kind of model has, whatever it is made of."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
-from torch import Tensor, nn
+from torch import Tensor
 
-from hitin.batches import Batch, Examples, by_length
-from hitin.chance import own_chance
-from hitin.encoders import build_encoder
-from hitin.encoders.interface import Encoded, TextEncoder
-from hitin.encoders.vectors import Coverage
-from hitin.methods import METHODS
-from hitin.methods.interface import Method
-from hitin.settings import Run
+from hitin.inputs import Documents
 from hitin.taxonomy import Taxonomy
-from hitin.tokens import Ragged, encode
 
-EVALUATION_BATCH = 256
+if TYPE_CHECKING:
+    from hitin.settings import Run
+    from hitin.training.log import Watcher
+    from hitin.training.progress import History
+
 _CELLS = 1 << 22  # probabilities held at once
-_TOKENS_AT_ONCE = 64 * 1024  # in a batch of long documents that are only scored
 
 Advance = Callable[[int], None]
 """Told how many more documents are done."""
 
 
-class Network(nn.Module):
-    """What is trained."""
+class Model(ABC):
+    """What a method has learnt, with what it takes to use it."""
 
-    def __init__(self, encoder: TextEncoder, method: Method) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.method = method
-
-    def encode(self, batch: Batch) -> Encoded:
-        if batch.vectors is not None:
-            return Encoded(batch.vectors, batch.vectors[:, None], batch.vectors.new_ones(len(batch), 1).bool())
-        assert batch.ids is not None
-        assert batch.lengths is not None
-        encoded: Encoded = self.encoder(batch.ids, batch.lengths)
-        return encoded
-
-    def forward(self, batch: Batch) -> tuple[Encoded, Tensor]:
-        text = self.encode(batch)
-        return text, self.method(text)
-
-
-@dataclass(frozen=True)
-class Model:
-    """A network with what it takes to use it: the taxonomy, the tokenizer and the settings."""
-
-    network: Network
-    tokenizer: Tokenizer
     taxonomy: Taxonomy
-    run: Run
-    coverage: Coverage | None = None
-    """What the word vectors it began with cover."""
+    run: "Run"
+
+    FILES: ClassVar[tuple[str, ...]] = ()
+    """The text files that make up its folder, beside what all models have."""
+    SOME_FILES: ClassVar[tuple[str, ...]] = ()
+    """Those that only some models of the kind have."""
 
     @classmethod
-    def build(cls, taxonomy: Taxonomy, run: Run, texts: Sequence[str]) -> "Model":
-        """A model to train, its vocabulary from these texts. Its start depends on the seed of the run alone."""
-        with own_chance(run.training.seed):
-            encoder, tokenizer, coverage = build_encoder(run.encoder, texts)
-            method = METHODS[run.method_name].module(taxonomy, encoder.width, run.method)
-        return cls(Network(encoder, method), tokenizer, taxonomy, run, coverage)
+    @abstractmethod
+    def trained(
+        cls,
+        taxonomy: Taxonomy,
+        run: "Run",
+        given: Documents,
+        held: Documents | None,
+        *,
+        folder: Path,
+        device: str,
+        resume: bool,
+        resumable: bool,
+        watcher: "Watcher",
+    ) -> "tuple[Self, History]":
+        """Trained on the documents `given`, with those `held` for validation, and how it went.
 
-    @property
-    def device(self) -> torch.device:
-        return next(self.network.parameters()).device
+        `folder` is for what the training keeps: its log, and where it can be interrupted (`resumable`) the state from
+        which it goes on (`resume`). What it has no use for, a kind of model may leave aside.
+        """
 
-    def tokens(self, texts: Sequence[str]) -> Ragged:
-        return encode(self.tokenizer, texts, self.run.encoder.max_length)
-
-    def examples(self, texts: Sequence[str], labels: Sequence[Sequence[int]]) -> Examples:
-        return Examples(self.tokens(texts), Ragged.of(labels), len(self.taxonomy))
-
+    @abstractmethod
     def logits(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(documents, |Y|)"""
-        unlabelled: list[tuple[int, ...]] = [()] * len(texts)
-        return logits_of(self.network, self.examples(texts, unlabelled))
+
+    @abstractmethod
+    def to(self, device: torch.device) -> None:
+        """Compute there from now on, where that is something to choose."""
+
+    @abstractmethod
+    def tensors(self) -> Mapping[str, Tensor]:
+        """All that is learnt, by name."""
+
+    @abstractmethod
+    def texts(self) -> dict[str, str]:
+        """What stands in each of its text files."""
+
+    @classmethod
+    @abstractmethod
+    def restored(cls, taxonomy: Taxonomy, run: "Run", tensors: Mapping[str, Tensor], files: Mapping[str, Path]) -> Self:
+        """The model that was saved as these tensors and text files. What does not fit is told with the file's name."""
 
 
 def documents_at_once(taxonomy: Taxonomy, most: int) -> int:
     """How many documents are scored together, their probabilities held at once: fewer where labels are very many."""
     return max(1, min(most, _CELLS // len(taxonomy)))
-
-
-def scoring_batches(examples: Examples) -> list[NDArray[np.int64]]:
-    """The rows of each batch for scoring: fewer documents where they are long."""
-    batches = []
-    for rows in by_length(examples.tokens.lengths, EVALUATION_BATCH):
-        longest = int(examples.tokens.lengths[rows[0]])
-        size = max(1, _TOKENS_AT_ONCE // max(longest, 1))
-        batches += [rows[start : start + size] for start in range(0, len(rows), size)]
-    return batches
-
-
-def logits_of(network: Network, examples: Examples, advance: Advance | None = None) -> NDArray[np.float32]:
-    """(documents, |Y|), in the order of the documents."""
-    return _made(network, examples, examples.label_count, lambda batch: network(batch)[1], advance).numpy()
-
-
-def vectors_of(network: Network, examples: Examples, advance: Advance | None = None) -> Tensor:
-    """(documents, d): what the encoder makes of each document, without dropout; for an encoder that is frozen."""
-    return _made(network, examples, network.encoder.width, lambda batch: network.encode(batch).vector, advance)
-
-
-@torch.no_grad()
-def _made(
-    network: Network, examples: Examples, width: int, make: Callable[[Batch], Tensor], advance: Advance | None
-) -> Tensor:
-    """(documents, width): what is made of each document without dropout, batch by batch."""
-    device = next(network.parameters()).device
-    made = torch.empty(len(examples), width, dtype=torch.float32)
-    was_training = network.training
-    network.eval()
-    try:
-        for rows in scoring_batches(examples):
-            made[torch.from_numpy(rows)] = make(examples.batch(rows).to(device)).float().cpu()
-            if advance:
-                advance(len(rows))
-    finally:
-        network.train(was_training)
-    return made

@@ -1,4 +1,4 @@
-"""A model as a folder: weights, settings, taxonomy, tokenizer, decisions, how it was trained, a card for people.
+"""A model as a folder: weights, settings, taxonomy, vocabulary, decisions, how it was trained, a card for people.
 Nothing is pickled.
 
 `model.json` is written last and names every other file with its checksum, so a folder without it is unfinished, and
@@ -6,25 +6,20 @@ one that was damaged or mixed with another is recognised.
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Tokenizer
-from torch import Tensor
-
 from hitin import __version__
-from hitin.chance import own_chance
+from hitin.damage import damaged, telling
 from hitin.decisions import Decisions
-from hitin.encoders import encoder_config, restore_encoder
-from hitin.errors import HitinError, InputError, first_line, printable, shown
-from hitin.methods import METHODS
-from hitin.model import Model, Network
+from hitin.errors import InputError, shown
+from hitin.model import Model
+from hitin.model_kinds import KINDS, kind_of
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
-from hitin.training.checkpoint import AGAIN, load_tensors, remove_leftovers, save_tensors
+from hitin.training.checkpoint import load_tensors, remove_leftovers, save_tensors
 from hitin.training.progress import History
 from hitin.writing import check_writable, unwritable, write_text
 
@@ -33,36 +28,32 @@ MANIFEST = "model.json"
 WEIGHTS = "model.safetensors"
 RUN = "run.toml"
 TAXONOMY = "taxonomy.json"
-TOKENIZER = "tokenizer.json"
-ENCODER = "encoder.json"
 DECISIONS = "decisions.json"
 HISTORY = "history.json"
 CARD = "README.md"
 TRAINING = "training"
 
-_FIXED = (RUN, TAXONOMY, TOKENIZER, WEIGHTS)
-"""What every model has and no one may change."""
-_SOME = (ENCODER, HISTORY)
-"""The same, of transformers and of models whose training is known."""
+_FIXED = (RUN, TAXONOMY, WEIGHTS)
+"""What every model has and no one may change. Each kind of model has text files of its own."""
+_SOME = (HISTORY,)
+"""The same, of models whose training is known."""
+_OF_KINDS = tuple(name for kind in KINDS for name in (*kind.FILES, *kind.SOME_FILES))
 _ANOTHER = "Name the folder that hitin train wrote."
 
 
 def save_model(model: Model, folder: Path, *, decisions: Decisions, history: History | None, card: str) -> None:
     """Write the folder; until the last file is there it counts as unfinished."""
-    fixed = {RUN: model.run.to_toml(), TOKENIZER: model.tokenizer.to_str()}
-    config = encoder_config(model.network.encoder)
-    if config is not None:
-        fixed[ENCODER] = config
+    fixed = {RUN: model.run.to_toml()} | model.texts()
     if history is not None:
         fixed[HISTORY] = history.to_json()
     check_writable(folder / MANIFEST)
     try:
-        for name in (MANIFEST, *_SOME):  # of an earlier model
+        for name in (MANIFEST, *_SOME, *_OF_KINDS):  # of an earlier model
             (folder / name).unlink(missing_ok=True)
         remove_leftovers(folder)
     except OSError as error:
         raise unwritable(folder / MANIFEST, error) from error
-    save_tensors(folder / WEIGHTS, model.network.state_dict())
+    save_tensors(folder / WEIGHTS, model.tensors())
     model.taxonomy.write(folder / TAXONOMY)
     for name, text in (fixed | {DECISIONS: decisions.to_json(), CARD: card}).items():
         write_text(folder / name, [text])
@@ -77,37 +68,23 @@ def load_model(folder: Path) -> tuple[Model, Decisions, History | None]:
     for name, checksum in files.items():
         _check_file(folder / name, checksum)
     tensors, _ = load_tensors(folder / WEIGHTS)
-    with _telling(folder / RUN):
+    with telling(folder / RUN):
         run = Run.of(preset=folder / RUN)
-    with _telling(folder / TAXONOMY):
+    with telling(folder / TAXONOMY):
         taxonomy = Taxonomy.read(folder / TAXONOMY)
-    with _telling(folder / TOKENIZER):
-        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-    config = (folder / ENCODER).read_text(encoding="utf-8") if ENCODER in files else None
-    with _telling(folder / WEIGHTS):
-        network = _restored(run, taxonomy, tokenizer, tensors, config)
+    kind = kind_of(run)
+    own = _own_files(folder, kind, files)
+    with telling(folder / WEIGHTS):
+        model = kind.restored(taxonomy, run, tensors, own)
     history = None
     if HISTORY in files:
-        with _telling(folder / HISTORY):
+        with telling(folder / HISTORY):
             history = History.from_json((folder / HISTORY).read_text(encoding="utf-8"))
-    return Model(network, tokenizer, taxonomy, run), _decisions(folder / DECISIONS), history
+    return model, _decisions(folder / DECISIONS), history
 
 
 def is_model(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
-
-
-def _restored(
-    run: Run, taxonomy: Taxonomy, tokenizer: Tokenizer, tensors: Mapping[str, Tensor], config: str | None
-) -> Network:
-    own = {name.removeprefix("method."): tensor for name, tensor in tensors.items() if name.startswith("method.")}
-    width = tensors["encoder.embedding.weight"].shape[1] if "encoder.embedding.weight" in tensors else 0
-    with own_chance():
-        encoder = restore_encoder(run.encoder, tokenizer, config, width)
-        method = METHODS[run.method_name].module.restored(taxonomy, encoder.width, run.method, own)
-    network = Network(encoder, method)
-    network.load_state_dict(dict(tensors))
-    return network.eval()
 
 
 def _manifest(folder: Path) -> dict[str, str]:
@@ -119,7 +96,7 @@ def _manifest(folder: Path) -> dict[str, str]:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         number, files = manifest["format"], dict(manifest["files"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _damaged(path, f"the list of files is damaged ({error})") from error
+        raise damaged(path, f"the list of files is damaged ({error})") from error
     if number != FORMAT:
         raise InputError(
             f"the model has format {shown(number)}, this hitin reads {FORMAT}",
@@ -127,9 +104,21 @@ def _manifest(folder: Path) -> dict[str, str]:
             file=str(path),
             remedy=f"It was written by hitin {shown(manifest.get('hitin'))}: install that, or train again.",
         )
-    if set(files) - set(_SOME) != set(_FIXED):
-        raise _damaged(path, "the list of files is damaged: it does not name the files of a model")
+    if not set(_FIXED) <= set(files) <= {*_FIXED, *_SOME, *_OF_KINDS}:
+        raise _not_of_a_model(path)
     return files
+
+
+def _own_files(folder: Path, kind: type[Model], files: Iterable[str]) -> dict[str, Path]:
+    """The text files of this kind of model."""
+    own = set(files) - {*_FIXED, *_SOME}
+    if not set(kind.FILES) <= own <= {*kind.FILES, *kind.SOME_FILES}:
+        raise _not_of_a_model(folder / MANIFEST)
+    return {name: folder / name for name in own}
+
+
+def _not_of_a_model(path: Path) -> InputError:
+    return damaged(path, "the list of files is damaged: it does not name the files of a model")
 
 
 def _no_model(folder: Path) -> InputError:
@@ -149,11 +138,11 @@ def _no_model(folder: Path) -> InputError:
 
 def _check_file(path: Path, checksum: str) -> None:
     if not path.is_file():
-        raise _damaged(path, "this file of the model is missing")
-    with _telling(path):
+        raise damaged(path, "this file of the model is missing")
+    with telling(path):
         found = _checksum(path)
     if found != checksum:
-        raise _damaged(path, "the file is not the one that was saved with the model")
+        raise damaged(path, "the file is not the one that was saved with the model")
 
 
 def _checksum(path: Path) -> str:
@@ -165,26 +154,5 @@ def _decisions(path: Path) -> Decisions:
     """The usual ones where the file is missing: it may be changed, and models are older than it."""
     if not path.exists():
         return Decisions()
-    with _telling(path):
+    with telling(path):
         return Decisions.from_json(path.read_text(encoding="utf-8"), str(path))
-
-
-@contextmanager
-def _telling(path: Path) -> Iterator[None]:
-    """Whatever may go wrong with a file from elsewhere is said with its name."""
-    try:
-        yield
-    except InputError as error:
-        if error.file is None:
-            error.file = str(path)
-        if error.remedy is None:
-            error.remedy = AGAIN
-        raise
-    except HitinError:
-        raise
-    except Exception as error:  # the tokenizers library raises bare ones
-        raise _damaged(path, f"this file of the model cannot be used ({printable(first_line(error))})") from error
-
-
-def _damaged(path: Path, problem: str) -> InputError:
-    return InputError(problem, kind="damaged-model", file=str(path), remedy=AGAIN)

@@ -10,13 +10,19 @@ from hitin.methods.interface import Method
 
 @dataclass(frozen=True)
 class Known:
-    """A method: its module and the dataclass of its settings."""
+    """A method: the dataclass of its settings."""
 
-    module: type[Method]
     settings: type[Any]
 
 
+@dataclass(frozen=True)
+class NeuralMethod(Known):
+    """One that stands on a text encoder and is trained together with it."""
+
+    module: type[Method]
+
+
 METHODS: dict[str, Known] = {
-    "hitin": Known(HiTIN, HiTINSettings),
-    "flat": Known(Flat, FlatSettings),
+    "hitin": NeuralMethod(HiTINSettings, HiTIN),
+    "flat": NeuralMethod(FlatSettings, Flat),
 }

@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from hitin.damage import AGAIN
 from hitin.errors import InputError
 from hitin.writing import replacing
 
@@ -21,7 +22,6 @@ _OPTIMISER = "optimiser."
 _PROGRESS = "progress"
 _CHECKSUM = "checksum"
 
-AGAIN = "Copy the model again, or train it again."
 ANEW = 'Begin anew with --resume never (in Python: resume="never").'
 
 

@@ -8,6 +8,7 @@ import math
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from accelerate import Accelerator
@@ -17,7 +18,7 @@ from hitin.batches import Examples, shuffled
 from hitin.chance import own_chance
 from hitin.devices import accelerated, is_main_process, share
 from hitin.errors import HitinError, InputError
-from hitin.model import Model, vectors_of
+from hitin.network import vectors_of
 from hitin.training.checkpoint import damaged_checkpoint, load_checkpoint, remove_leftovers, save_checkpoint
 from hitin.training.interrupts import Interrupts
 from hitin.training.kept_weights import keep_only, load_epoch, name_bests, remove_bests, save_epoch, weights_path
@@ -26,12 +27,15 @@ from hitin.training.progress import SELECT, History, Progress, fingerprint
 from hitin.training.steps import Steps
 from hitin.training.validation import validation_scores
 
+if TYPE_CHECKING:
+    from hitin.neural import NeuralModel
+
 CHECKPOINT = "checkpoint.safetensors"
 _READ_EVERY = 10  # steps between looks at the loss, for each of which a GPU is waited for
 
 
 def train(
-    model: Model,
+    model: "NeuralModel",
     train: Examples,
     val: Examples | None,
     *,
@@ -67,7 +71,7 @@ class _Trainer:
 
     def __init__(
         self,
-        model: Model,
+        model: "NeuralModel",
         train: Examples,
         val: Examples | None,
         folder: Path,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import nn
 
-from hitin.model import Network
+from hitin.network import Network
 from hitin.settings import TrainingSettings
 
 

@@ -3,11 +3,13 @@
 import json
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hitin.batches import Examples
-from hitin.model import Model
 from hitin.training.checkpoint import checksum, frozen_weights
+
+if TYPE_CHECKING:
+    from hitin.neural import NeuralModel
 
 SELECT = "select"
 BESTS = (SELECT, "micro", "macro")
@@ -92,7 +94,7 @@ def selection_score(record: dict[str, float], by: str) -> tuple[float, float]:
     return score, -record["val_loss"]
 
 
-def fingerprint(model: Model, train: Examples, val: Examples | None, processes: int = 1) -> str:
+def fingerprint(model: "NeuralModel", train: Examples, val: Examples | None, processes: int = 1) -> str:
     """Equal for runs that must end with equal weights."""
     digest = blake2b(digest_size=16)
     digest.update(model.run.with_training(checkpoint_seconds=0.0, tensorboard=False).to_toml().encode())

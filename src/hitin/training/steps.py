@@ -2,6 +2,7 @@
 
 import math
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,14 +13,17 @@ from hitin.batches import Batch, Examples, Rows
 from hitin.chance import seed_chance
 from hitin.encoders.interface import Encoded
 from hitin.losses import classification_loss, positive_weights, recursive_regularisation
-from hitin.model import Model, Network
+from hitin.network import Network
 from hitin.training.optimisation import build_optimiser, learning_rate_factor
+
+if TYPE_CHECKING:
+    from hitin.neural import NeuralModel
 
 
 class Steps:
     """The steps of a run of so many of them."""
 
-    def __init__(self, model: Model, train: Examples, accelerator: Accelerator, steps: int) -> None:
+    def __init__(self, model: "NeuralModel", train: Examples, accelerator: Accelerator, steps: int) -> None:
         self.settings, self.loss_settings = model.run.training, model.run.loss
         self.accelerator, self.device = accelerator, accelerator.device
         self.network = model.network

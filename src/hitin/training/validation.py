@@ -7,7 +7,8 @@ from accelerate import Accelerator
 from hitin.batches import Examples
 from hitin.losses import classification_loss
 from hitin.metrics import Counts, macro_f1, micro_f1
-from hitin.model import Advance, Network, scoring_batches
+from hitin.model import Advance
+from hitin.network import Network, scoring_batches
 
 
 @torch.inference_mode()

@@ -1,0 +1,141 @@
+"""`NeuralModel`: a text encoder and a method, trained together by the loop of `hitin.training`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from hitin.batches import Examples
+from hitin.chance import own_chance
+from hitin.damage import telling
+from hitin.encoders import EncoderSettings, build_encoder, encoder_config, restore_encoder
+from hitin.encoders.vectors import Coverage
+from hitin.inputs import Documents
+from hitin.methods import METHODS, NeuralMethod
+from hitin.methods.interface import Method
+from hitin.model import Model
+from hitin.network import Network, logits_of
+from hitin.settings import Run
+from hitin.taxonomy import Taxonomy
+from hitin.tokens import Ragged, encode
+from hitin.training.log import Watcher
+from hitin.training.loop import train
+from hitin.training.progress import History
+
+TOKENIZER = "tokenizer.json"
+ENCODER = "encoder.json"
+
+
+@dataclass(frozen=True)
+class NeuralModel(Model):
+    """A network with what it takes to use it: the taxonomy, the tokenizer and the settings."""
+
+    network: Network
+    tokenizer: Tokenizer
+    taxonomy: Taxonomy
+    run: Run
+    coverage: Coverage | None = None
+    """What the word vectors it began with cover."""
+
+    FILES: ClassVar = (TOKENIZER,)
+    SOME_FILES: ClassVar = (ENCODER,)
+
+    @classmethod
+    def build(cls, taxonomy: Taxonomy, run: Run, texts: Sequence[str]) -> Self:
+        """A model to train, its vocabulary from these texts. Its start depends on the seed of the run alone."""
+        with own_chance(run.training.seed):
+            encoder, tokenizer, coverage = build_encoder(_encoder_settings(run), texts)
+            method = _module(run)(taxonomy, encoder.width, run.method)
+        return cls(Network(encoder, method), tokenizer, taxonomy, run, coverage)
+
+    @classmethod
+    def trained(
+        cls,
+        taxonomy: Taxonomy,
+        run: Run,
+        given: Documents,
+        held: Documents | None,
+        *,
+        folder: Path,
+        device: str,
+        resume: bool,
+        resumable: bool,
+        watcher: Watcher,
+    ) -> tuple[Self, History]:
+        watcher.note(f"preparing the text encoder {run.encoder_name}")
+        model = cls.build(taxonomy, run, given.texts)
+        if model.coverage is not None:
+            watcher.note(str(model.coverage))
+        history = train(
+            model,
+            model.examples(*given),
+            None if held is None else model.examples(*held),
+            folder=folder,
+            device=device,
+            resume=resume,
+            resumable=resumable,
+            watcher=watcher,
+        )
+        return model, history
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.network.parameters()).device
+
+    def to(self, device: torch.device) -> None:
+        self.network.to(device)
+
+    def tokens(self, texts: Sequence[str]) -> Ragged:
+        return encode(self.tokenizer, texts, _encoder_settings(self.run).max_length)
+
+    def examples(self, texts: Sequence[str], labels: Sequence[Sequence[int]]) -> Examples:
+        return Examples(self.tokens(texts), Ragged.of(labels), len(self.taxonomy))
+
+    def logits(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(documents, |Y|)"""
+        unlabelled: list[tuple[int, ...]] = [()] * len(texts)
+        return logits_of(self.network, self.examples(texts, unlabelled))
+
+    def tensors(self) -> Mapping[str, Tensor]:
+        weights: Mapping[str, Tensor] = self.network.state_dict()
+        return weights
+
+    def texts(self) -> dict[str, str]:
+        config = encoder_config(self.network.encoder)
+        return {TOKENIZER: self.tokenizer.to_str()} | ({} if config is None else {ENCODER: config})
+
+    @classmethod
+    def restored(cls, taxonomy: Taxonomy, run: Run, tensors: Mapping[str, Tensor], files: Mapping[str, Path]) -> Self:
+        with telling(files[TOKENIZER]):
+            tokenizer = Tokenizer.from_file(str(files[TOKENIZER]))
+        config = files[ENCODER].read_text(encoding="utf-8") if ENCODER in files else None
+        return cls(_restored_network(run, taxonomy, tokenizer, tensors, config), tokenizer, taxonomy, run)
+
+
+def _restored_network(
+    run: Run, taxonomy: Taxonomy, tokenizer: Tokenizer, tensors: Mapping[str, Tensor], config: str | None
+) -> Network:
+    own = {name.removeprefix("method."): tensor for name, tensor in tensors.items() if name.startswith("method.")}
+    width = tensors["encoder.embedding.weight"].shape[1] if "encoder.embedding.weight" in tensors else 0
+    with own_chance():
+        encoder = restore_encoder(_encoder_settings(run), tokenizer, config, width)
+        method = _module(run).restored(taxonomy, encoder.width, run.method, own)
+    network = Network(encoder, method)
+    network.load_state_dict(dict(tensors))
+    return network.eval()
+
+
+def _module(run: Run) -> type[Method]:
+    method = METHODS[run.method_name]
+    assert isinstance(method, NeuralMethod)
+    return method.module
+
+
+def _encoder_settings(run: Run) -> EncoderSettings:
+    return run.encoder
