@@ -94,6 +94,6 @@ def check_tables(predicted: Decided, actual: Decided) -> None:
         )
 
 
-def ratio(part: Integers, whole: Integers) -> Floats:
-    """Quotients, where nothing of nothing is nothing."""
+def ratio(part: Integers | Floats, whole: Integers | Floats) -> Floats:
+    """Quotients of sums by whole numbers, where nothing of nothing is nothing."""
     return np.asarray(part / np.maximum(whole, 1), dtype=np.float64)

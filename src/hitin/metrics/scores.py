@@ -1,9 +1,23 @@
 """What a model scores on some documents."""
 
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 
 from hitin.metrics.counts import Counts, macro_f1, micro_f1, micro_precision, micro_recall
 from hitin.taxonomy import Taxonomy
+
+LEVEL_SCORES = ("micro_f1", "macro_f1", "precision", "recall")
+DOCUMENT_SCORES = (
+    "macro_f1_present",
+    "samples_f1",
+    "exact_match",
+    "hierarchical_precision",
+    "hierarchical_recall",
+    "hierarchical_f1",
+    "path_consistency",
+    "labels_given",
+)
 
 
 @dataclass(frozen=True)
@@ -14,34 +28,70 @@ class LevelScores:
     labels: int
     micro_f1: float
     macro_f1: float
+    precision: float
+    recall: float
+
+
+def level_slices(taxonomy: Taxonomy) -> Iterator[tuple[int, slice]]:
+    """Each level, from the top, and where its labels are: they are numbered level by level."""
+    start = 0
+    for level, size in enumerate(taxonomy.level_sizes, start=1):
+        yield level, slice(start, start + size)
+        start += size
 
 
 def by_level(counts: Counts, taxonomy: Taxonomy) -> list[LevelScores]:
     """Scores for each level, from the top."""
     if len(counts) != len(taxonomy):
         raise ValueError(f"these are counts of {len(counts)} labels, but the taxonomy has {len(taxonomy)}")
-    found, start = [], 0
-    for level, size in enumerate(taxonomy.level_sizes, start=1):
-        part = counts[start : start + size]  # labels are numbered level by level
-        found.append(LevelScores(level, size, micro_f1(part), macro_f1(part)))
-        start += size
+    found = []
+    for level, labels in level_slices(taxonomy):
+        part = counts[labels]
+        f1s = micro_f1(part), macro_f1(part)
+        found.append(LevelScores(level, len(part), *f1s, micro_precision(part), micro_recall(part)))
     return found
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Flat scores of a model on some documents. Precision and recall are over all decisions, as micro-F1 is."""
+    """Scores of a model on some documents; from `Tally.scores`, with an interval for each.
+
+    The sets that are compared are the labels a document was given and those it has.
+    """
 
     micro_f1: float
+    """Over all decisions, so that frequent labels count most."""
     macro_f1: float
+    """The mean over all labels, where those without documents count zero, as in the paper."""
     precision: float
+    """The share of given labels that are right."""
     recall: float
+    """The share of true labels that were given."""
     documents: int
     labels: int
     levels: tuple[LevelScores, ...] = ()
+    macro_f1_present: float = math.nan
+    """The mean over labels that at least one document has."""
+    samples_f1: float = math.nan
+    """The mean over documents; zero for one that has no labels and was given none."""
+    exact_match: float = math.nan
+    """The share of documents with exactly the right labels."""
+    hierarchical_precision: float = math.nan
+    """Precision, recall and F1 over all decisions, once ancestors are added to the labels on both sides."""
+    hierarchical_recall: float = math.nan
+    hierarchical_f1: float = math.nan
+    path_consistency: float = math.nan
+    """The share of documents that were given no label without its ancestors."""
+    labels_given: float = math.nan
+    """The mean number of labels that a document was given."""
+    precision_at: dict[int, float] = field(default_factory=dict)
+    """For k labels, the share of true ones among the k most probable, where probabilities were known."""
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """From where to where each score of `by_name` might as well be, had other documents been taken."""
 
     @classmethod
     def of(cls, counts: Counts, taxonomy: Taxonomy, documents: int) -> "Scores":
+        """What counts alone can tell; scores that look at whole documents are no number."""
         return cls(
             micro_f1=micro_f1(counts),
             macro_f1=macro_f1(counts),
@@ -52,6 +102,46 @@ class Scores:
             levels=tuple(by_level(counts, taxonomy)),
         )
 
+    def by_name(self) -> dict[str, float]:
+        """Every score that is known by a name of its own: `precision_at_5`, `level_2_micro_f1`."""
+        found = {name: float(getattr(self, name)) for name in (*LEVEL_SCORES, *DOCUMENT_SCORES)}
+        found |= {at_name(count): value for count, value in self.precision_at.items()}
+        for level in self.levels:
+            found |= {level_name(level.level, name): float(getattr(level, name)) for name in LEVEL_SCORES}
+        return {name: value for name, value in found.items() if not math.isnan(value)}
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values for `json.dumps`; what was not measured is left out."""
+        plain = {name: value for name, value in asdict(self).items() if value == value}
+        plain["levels"] = [asdict(level) for level in self.levels]
+        plain["precision_at"] = {str(count): value for count, value in self.precision_at.items()}
+        plain["intervals"] = {name: list(ends) for name, ends in self.intervals.items()}
+        return plain
+
+
+@dataclass(frozen=True)
+class Difference:
+    """By how much one model scores more than another on the same documents."""
+
+    estimate: float
+    low: float
+    high: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval leaves out zero: other documents would hardly turn the order round."""
+        return self.low > 0 or self.high < 0
+
     def to_json(self) -> dict[str, object]:
         """Plain values for `json.dumps`."""
-        return {**asdict(self), "levels": [asdict(level) for level in self.levels]}
+        return {**asdict(self), "clear": self.clear}
+
+
+def at_name(count: int) -> str:
+    """What the precision among that many labels is called."""
+    return f"precision_at_{count}"
+
+
+def level_name(level: int, score: str) -> str:
+    """What a score of one level is called."""
+    return f"level_{level}_{score}"
