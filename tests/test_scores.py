@@ -21,6 +21,7 @@ from hitin import InputError, Taxonomy
 from hitin.metrics import Counts, Scores, Tally, differences, label_f1, macro_f1, micro_f1
 from hitin.metrics.bootstrap import blocks_of, usual_blocks, weights_of
 from hitin.metrics.looking import hits
+from hitin.metrics.sums import Sums
 from tests.strategies import taxonomies
 
 Table = NDArray[np.bool_]
@@ -378,6 +379,14 @@ def test_options_without_sense_are_refused(options: dict[str, int]) -> None:
 def test_intervals_without_sense_are_refused(resamples: int, confidence: float) -> None:
     with pytest.raises(InputError, match="make no interval"):
         Tally(TREE).scores(resamples=resamples, confidence=confidence)
+
+
+def test_counts_of_many_millions_stay_exact() -> None:
+    sums = Sums(TREE, 0, ())
+    sums.right[:], sums.given[:], sums.true[:] = 2**24, 2**24 + 1, 2**24 + 3  # which 32 bits of float cannot tell apart
+    found = sums.scores(np.ones((1, 1)), ranked=False)
+    assert found["precision"][0] == 2**24 / (2**24 + 1)
+    assert found["macro_f1"][0] == pytest.approx(2**25 / (2**25 + 4), abs=1e-15)
 
 
 @pytest.mark.slow
