@@ -1,0 +1,142 @@
+"""`Calibration`: how logits become log-odds and probabilities, as a model keeps it."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitin.calibration.tables import Table, check_shape, chunks, levels
+from hitin.errors import InputError, shown
+from hitin.taxonomy import Taxonomy
+from hitin.taxonomy.levels import highest_below, lowest_above
+
+Kind = Literal["none", "temperature", "isotonic"]
+Knots = tuple[tuple[float, float], ...]
+"""Logits and the log-odds they stand for, both rising."""
+
+_LARGEST = float(np.finfo(np.float32).max)
+_FIELDS = {"kind", "temperatures", "curves"}
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How logits become log-odds, level by level: as they are, divided by a temperature, or along a rising curve.
+
+    A curve (`isotonic`) is straight between its knots and goes on beyond them with the slope of the temperature; a
+    level whose curve has no knots has the temperature alone.
+    """
+
+    kind: Kind = "none"
+    temperatures: tuple[float, ...] = ()
+    curves: tuple[Knots, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise _bad(f"there is no calibration {shown(self.kind)}")
+        count = len(self.temperatures)
+        if bool(count) != (self.kind != "none") or len(self.curves) != (count if self.kind == "isotonic" else 0):
+            raise _bad(f"{count} temperatures and {len(self.curves)} curves make no calibration {shown(self.kind)}")
+        for temperature in self.temperatures:
+            if not (_is_number(temperature) and temperature > 0):
+                raise _bad(f"a temperature is {shown(temperature)}")
+        for knots in self.curves:
+            if not _is_rising(knots):
+                raise _bad(f"a curve does not rise from knot to knot: {shown(knots)}")
+
+    def log_odds(self, logits: Table, taxonomy: Taxonomy) -> NDArray[np.float32]:
+        """(documents, |Y|): the higher a label's logit, the higher its log-odds; always finite."""
+        check_shape(logits, taxonomy)
+        if self.temperatures and len(self.temperatures) != taxonomy.depth:
+            raise _bad(f"there are {len(self.temperatures)} temperatures for {taxonomy.depth} levels")
+        found = np.empty(logits.shape, dtype=np.float32)
+        for rows in chunks(*logits.shape):
+            for level, columns in enumerate(levels(taxonomy)):
+                values = self._of_level(level, logits[rows, columns].astype(np.float64))
+                found[rows, columns] = np.clip(values, -_LARGEST, _LARGEST)
+        return found
+
+    def probabilities(self, logits: Table, taxonomy: Taxonomy) -> NDArray[np.float32]:
+        """(documents, |Y|): how probable each label is; once calibrated, none is more so than its parents."""
+        return self.probabilities_of_log_odds(self.log_odds(logits, taxonomy), taxonomy)
+
+    def probabilities_of_log_odds(self, log_odds: Table, taxonomy: Taxonomy) -> NDArray[np.float32]:
+        """`probabilities`, from what `log_odds` gave."""
+        found = np.empty(log_odds.shape, dtype=np.float32)
+        for rows in chunks(*log_odds.shape):
+            each = probabilities_of(log_odds[rows])
+            found[rows] = each if self.kind == "none" else coherent(each, taxonomy)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for `json.dumps`."""
+        curves = [[list(knot) for knot in knots] for knots in self.curves]
+        return {"kind": self.kind, "temperatures": list(self.temperatures), "curves": curves}
+
+    @classmethod
+    def from_json(cls, value: object) -> "Calibration":
+        """What `to_json` gave, perhaps changed by hand; nothing in it may be left unread."""
+        if not isinstance(value, dict) or not {"kind"} <= set(value) <= _FIELDS:
+            raise _bad(f"a calibration has a kind, temperatures and curves, but this is {shown(value)}")
+        temperatures, curves = value.get("temperatures", []), value.get("curves", [])
+        if not (_is_list(temperatures) and _is_list(curves) and all(map(_is_list, curves))):
+            raise _bad(f"temperatures and curves are lists, but this is {shown(value)}")
+        if not all(_is_list(knot) and len(knot) == 2 for knots in curves for knot in knots):
+            raise _bad(f"a curve has pairs of logit and log-odds, but this is {shown(curves)}")
+        return cls(value["kind"], tuple(temperatures), tuple(tuple((x, y) for x, y in knots) for knots in curves))
+
+    def _of_level(self, level: int, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.kind == "none":
+            return logits
+        slope = 1 / self.temperatures[level]
+        return _along(self.curves[level], slope, logits) if self.curves and self.curves[level] else slope * logits
+
+
+def probabilities_of(log_odds: Table) -> NDArray[np.float32]:
+    """The logistic function, without overflow and as exact for small probabilities as for large ones."""
+    small = np.exp(-np.abs(log_odds))
+    return np.asarray(np.where(log_odds >= 0, 1, small) / (1 + small), dtype=np.float32)
+
+
+def coherent(probabilities: Table, taxonomy: Taxonomy) -> NDArray[Any]:
+    """Probabilities where no label is more probable than a parent; where that was so already, they stay the same.
+
+    Each is the mean of the lowest of itself and its ancestors and the highest of itself and its descendants: both
+    rise or stay from child to parent, and rounding keeps that.
+    """
+    check_shape(probabilities, taxonomy)
+    found = np.empty_like(probabilities)
+    for rows in chunks(*probabilities.shape):
+        part = probabilities[rows]
+        found[rows] = (lowest_above(part, taxonomy) + highest_below(part, taxonomy)) / 2
+    return found
+
+
+def _along(knots: Knots, slope: float, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The curve through the knots. Rounding never puts a value above that of a higher logit."""
+    x, y = np.array(knots, dtype=np.float64).T
+    slopes = np.append(np.diff(y) / np.diff(x), slope)
+    place = np.searchsorted(x, logits, side="right") - 1
+    before = np.maximum(place, 0)
+    risen = np.minimum(y[before] + slopes[before] * (logits - x[before]), np.append(y[1:], np.inf)[before])
+    return np.asarray(np.where(place < 0, y[0] + slope * (logits - x[0]), risen))
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_rising(knots: Knots) -> bool:
+    if not all(_is_number(value) for knot in knots for value in knot):
+        return False
+    steps = np.diff(np.array(knots, dtype=np.float64).reshape(-1, 2), axis=0)
+    return bool((steps > 0).all())
+
+
+def _bad(message: str) -> InputError:
+    return InputError(message, kind="bad-option", remedy=f"The calibrations are {', '.join(get_args(Kind))}.")
