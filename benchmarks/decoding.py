@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin import Taxonomy
-from hitin.decisions import with_ancestors
 from hitin.decisions.closure import best_closed
+from hitin.taxonomy.levels import with_ancestors
 from measuring import measured
 
 Generator = np.random.Generator

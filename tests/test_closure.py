@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import decoding
 from hitin import Taxonomy
-from hitin.decisions import with_ancestors
 from hitin.decisions.closure import _Choice, best_closed
+from hitin.taxonomy.levels import with_ancestors
 from tests.strategies import edge_lists
 
 Table = NDArray[np.float64]
