@@ -1,0 +1,26 @@
+"""Text of others inside our files: JSON that no name can break out of, and the hashes of a content security policy."""
+
+import base64
+import hashlib
+import json
+import re
+
+_UNSAFE = re.compile("[<>&\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def safe_json(data: object, *, indent: int | None = None) -> str:
+    """JSON in which nothing can end a script element, and of which every character can be written as UTF-8."""
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=separators, indent=indent)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def no_surrogates(text: str) -> str:
+    """Text that can be written as UTF-8, whatever a file of JSON made of halves of characters."""
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def policy_hash(source: str) -> str:
+    """What a content security policy calls an inline script or style sheet that may run."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
