@@ -16,6 +16,7 @@ from hitin.commands.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_
 from hitin.commands.evaluate import evaluate
 from hitin.commands.predict import predict
 from hitin.commands.train import train
+from hitin.commands.tune import tune
 from hitin.errors import HitinError, printable
 
 if TYPE_CHECKING:
@@ -213,6 +214,7 @@ def tree(
 app.command()(train)
 app.command()(evaluate)
 app.command()(predict)
+app.command()(tune)
 
 
 @app.command()

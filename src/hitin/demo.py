@@ -13,12 +13,11 @@ from rich.text import Text
 
 from hitin.commands.labelled import Reading, command
 from hitin.commands.prediction import path_of
-from hitin.commands.scoring import evaluate_files, level_table
+from hitin.commands.scoring import Scored, evaluate_files, load_baselines, score_tables
 from hitin.commands.training import Task, prepare, read_data, train_model
 from hitin.datasets.icd10 import Icd10Files, write_icd10
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier
-from hitin.metrics import Scores
 from hitin.model_folder import CARD
 from hitin.names import PATH_SEPARATOR
 from hitin.taxonomy import Taxonomy
@@ -27,6 +26,8 @@ from hitin.writing import check_writable, write_text
 
 PRESET = "icd10"
 METRICS = "metrics.json"
+REPORT = "report.html"
+BASELINE = "linear"
 PHRASES = (
     "sugar disease with kidney damage",
     "heart failure with swollen legs",
@@ -58,25 +59,33 @@ class Demo:
 
     data: Icd10Files
     model: Path
-    scores: Scores
+    scored: Scored
     seconds: float
     """Of training."""
     guesses: tuple[Guess, ...]
 
     def to_json(self) -> dict[str, object]:
-        return {**self.scores.to_json(), "seconds": round(self.seconds, 3)}
+        return {**self.scored.to_json(), "seconds": round(self.seconds, 3)}
 
 
 def run_demo(out: str | Path, watcher: Watcher, *, device: str = "auto", **options: object) -> Demo:
     """Write the data, train (or go on with an interrupted training), score, guess; all files stand in `out`."""
     folder = Path(out)
     check_writable(folder / METRICS)
-    task = prepare(str(model_folder(folder)), overwrite=True, device=device, options={"preset": PRESET, **options})
+    task = prepare(
+        str(model_folder(folder)),
+        overwrite=True,
+        device=device,
+        options={"preset": PRESET, **options},
+        baselines=[BASELINE],
+    )
     watcher.note("writing ICD-10-CM")
     files = write_icd10(folder / "data")
     classifier = _trained(task, files, watcher)
-    scores = evaluate_files(classifier, [str(files.test)], Reading())
-    found = Demo(files, model_folder(folder), scores, classifier.history_.seconds, tuple(guesses(classifier)))
+    baselines = load_baselines(str(model_folder(folder)), (), device=device)
+    scored = evaluate_files(classifier, [str(files.test)], Reading(), baselines=baselines, wants_report=True)
+    scored.write_report(str(folder / REPORT), str(model_folder(folder)), [str(files.test)])
+    found = Demo(files, model_folder(folder), scored, classifier.history_.seconds, tuple(guesses(classifier)))
     write_text(folder / METRICS, [json.dumps(found.to_json(), indent=2) + "\n"])
     return found
 
@@ -99,9 +108,7 @@ def _trained(task: Task, files: Icd10Files, watcher: Watcher) -> HierarchicalTex
 def guesses(classifier: HierarchicalTextClassifier, phrases: Sequence[str] = PHRASES) -> Iterator[Guess]:
     """The paths of each phrase; where no label is given, the most probable one."""
     taxonomy = classifier.taxonomy_
-    probabilities = classifier.predict_proba(phrases)
-    chosen = classifier.decisions_.decide(probabilities, taxonomy)
-    for phrase, row, given in zip(phrases, probabilities, chosen, strict=True):
+    for phrase, row, given, _ in zip(phrases, *classifier.scored(phrases), strict=True):
         ends = taxonomy.deepest(taxonomy.closure(np.flatnonzero(given).tolist()))
         shown = ends or (_likeliest(taxonomy, row),)
         paths = tuple(path_of(taxonomy, label) for label in shown)
@@ -119,9 +126,8 @@ def _likeliest(taxonomy: Taxonomy, probabilities: NDArray[np.float32]) -> int:
 
 def demo_tables(found: Demo) -> list[RenderableType]:
     """The scores on test documents, over all and by level, and the guesses."""
-    scores = found.scores
-    whole = f"On {scores.documents:,} test documents: micro-F1 {scores.micro_f1:.4f}, macro-F1 {scores.macro_f1:.4f}"
-    return [Text(whole, style="bold"), level_table(scores), guess_table(found.guesses)]
+    title = f"On {found.scored.scores.documents:,} test documents"
+    return [*score_tables(found.scored, title), guess_table(found.guesses)]
 
 
 def guess_table(found: Iterable[Guess]) -> Table:
@@ -152,6 +158,7 @@ def show_next(found: Demo) -> str:
         f"  model    {found.model}",
         f"  card     {found.model / CARD}",
         f"  scores   {found.model.with_name(METRICS)}",
+        f"  report   {found.model.with_name(REPORT)}",
         "Next:",
         f'  echo "{PHRASES[1]}" | {command("predict", found.model, "--top", 3)}',
         f"  {command('evaluate', found.model, found.data.test)}",

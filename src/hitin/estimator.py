@@ -2,22 +2,24 @@
 
 import inspect
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hitin.decisions import Decided, Decisions, probabilities_of
+from hitin import evaluation
+from hitin.decisions import Decisions, DecisionSettings, Tuned, rows_to_tune_on, steps_to_tune, tune
 from hitin.devices import choose_device, is_main_process, wait_for_all
+from hitin.documents import Document
 from hitin.errors import InputError, shown
 from hitin.inputs import (
     Documents,
     LabelIds,
     Labels,
-    check_labelled,
     chunks,
     documents_of,
     hold_out,
@@ -25,21 +27,29 @@ from hitin.inputs import (
     texts_of,
     validation_of,
 )
-from hitin.metrics import Counts, Scores
+from hitin.metrics import Scores
 from hitin.model import Model, documents_at_once
 from hitin.model_card import model_card
 from hitin.model_folder import MANIFEST, TRAINING, load_model, save_model
 from hitin.model_kinds import kind_of
-from hitin.network import logits_of
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
 from hitin.training.loop import finish
 from hitin.training.progress import History
+from hitin.validation_scores import ValidationScores, save_validation
 from hitin.writing import check_writable
 
 Resume = Literal["auto", "never"]
 _AT_ONCE = 4096  # documents scored at a time
+
+
+class Scored(NamedTuple):
+    """Tables of documents by labels: how probable each is, whether it is given, whether only being unsure kept it."""
+
+    probabilities: NDArray[np.float32]
+    given: NDArray[np.bool_]
+    stopped: NDArray[np.bool_]
 
 
 class HierarchicalTextClassifier:
@@ -178,7 +188,10 @@ class HierarchicalTextClassifier:
                 resumable=out is not None,
                 watcher=watcher,
             )
-            self._set(model, Decisions(), history)
+            counts = np.bincount([label for ids in given.labels for label in ids], minlength=len(taxonomy))
+            self._set(model, Decisions(), replace(history, label_counts=counts.tolist()))
+            if held is not None and is_main_process():
+                self.tune_documents(held, run.decisions, watcher)
             if out is not None and is_main_process():
                 self.save(folder)
                 finish(folder / TRAINING)
@@ -192,43 +205,82 @@ class HierarchicalTextClassifier:
         self.taxonomy_ = model.taxonomy
         self.classes_: NDArray[Any] = np.array(model.taxonomy.labels, dtype=object)
 
+    @property
+    def label_counts(self) -> NDArray[np.int64] | None:
+        """How many training documents each label has; `None` where it is not known."""
+        counts = self.history_.label_counts if hasattr(self, "history_") else []
+        return np.array(counts, dtype=np.int64) if len(counts) == len(self._fitted().taxonomy) else None
+
     # Use.
 
-    def predict(self, texts: Iterable[str]) -> list[set[str]]:
-        """The labels of each text; a label never comes without its ancestors."""
-        model = self._fitted()
-        names = model.taxonomy.labels
-        return [
-            {names[label] for label in np.flatnonzero(row).tolist()}
-            for some in chunks(texts_of(texts), _AT_ONCE)
-            for row in self._decided(model.logits(some))
-        ]
+    def predict(self, texts: Iterable[str], *, deepest: bool = False) -> list[set[str]]:
+        """The labels of each text; but for the policy `raw`, a label never comes without its ancestors.
+
+        With `deepest`, only those that stand above none of the others: the end of each path.
+        """
+        taxonomy = self._fitted().taxonomy
+        found = []
+        for some in chunks(texts_of(texts), documents_at_once(taxonomy, _AT_ONCE)):
+            for row in self.scored(some).given:
+                labels: Iterable[int] = np.flatnonzero(row).tolist()
+                found.append({taxonomy.labels[label] for label in (taxonomy.deepest(labels) if deepest else labels)})
+        return found
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """(documents, |Y|): the probability of each label of `classes_`."""
         model = self._fitted()
-        found = [probabilities_of(model.logits(some)) for some in chunks(texts_of(texts), _AT_ONCE)]
+        logits = [model.logits(some) for some in chunks(texts_of(texts), documents_at_once(model.taxonomy, _AT_ONCE))]
+        found = [self.decisions_.probabilities(each, model.taxonomy) for each in logits]
         return np.concatenate([np.empty((0, len(model.taxonomy)), dtype=np.float32), *found])
 
+    def scored(self, texts: Sequence[str]) -> Scored:
+        """The probabilities of some texts, and the labels they are given."""
+        model = self._fitted()
+        logits = model.logits(texts)
+        given, stopped = self.decisions_.decide_and_stop(logits, model.taxonomy)
+        return Scored(self.decisions_.probabilities(logits, model.taxonomy), given, stopped)
+
     def evaluate(self, texts: Iterable[str], labels: Iterable[Labels]) -> Scores:
-        """Micro and macro F1, over all and by level, of what `predict` says. Both may be streams."""
+        """Scores of what `predict` says, over all and by level, with their intervals. Both may be streams."""
         return self.evaluate_pairs(pairs_of(self._fitted().taxonomy, texts, labels, "test"))
 
     def evaluate_pairs(self, pairs: Iterable[tuple[str, LabelIds]]) -> Scores:
         """`evaluate`, where labels are the taxonomy's numbers already, ancestors included."""
-        model, documents = self._fitted(), 0
-        counts = Counts.zero(len(model.taxonomy))
-        for some in chunks(pairs, documents_at_once(model.taxonomy, _AT_ONCE)):
-            examples = model.examples([text for text, _ in some], [ids for _, ids in some])
-            truth = examples.labels.indicators(np.arange(len(some)), len(model.taxonomy)) > 0
-            counts += Counts.of(self._decided(logits_of(model.network, examples)), truth)
-            documents += len(some)
-        check_labelled(documents, bool(counts.actual.any()), "test")
-        return Scores.of(counts, model.taxonomy, documents)
+        self._fitted()
+        return evaluation.evaluate(self, ((Document(text), ids) for text, ids in pairs)).scores
+
+    def tune(self, texts: Iterable[str], labels: Iterable[Labels], **options: Any) -> Tuned:
+        """Choose the policy, thresholds and calibration anew on these documents, which should be no training ones.
+
+        `options` are those of `hitin.decisions.settings`: `policy="top-down"`, `tune_for="macro"` and so on.
+        """
+        given = documents_of(self._fitted().taxonomy, texts, labels, "validation")
+        return self.tune_documents(given, DecisionSettings(**options))
+
+    def tune_documents(
+        self, held: Documents, settings: DecisionSettings | None = None, watcher: Watcher | None = None
+    ) -> Tuned:
+        """`tune`, where labels are the taxonomy's numbers already, ancestors included."""
+        model, told = self._fitted(), watcher or Watcher()
+        some = held.take(rows_to_tune_on(len(held.texts), model.taxonomy, model.run.training.seed).tolist())
+        with told.counting("scoring", len(some.texts)) as advance:
+            logits = evaluation.logits_of(model, some.texts, advance)
+        scores = ValidationScores(logits, evaluation.truth_table(some.labels, model.taxonomy))
+        return self.tune_scores(scores, settings or DecisionSettings(), told)
+
+    def tune_scores(self, scores: ValidationScores, settings: DecisionSettings, watcher: Watcher) -> Tuned:
+        """`tune`, where the model's scores are known already."""
+        model = self._fitted()
+        with watcher.counting("tuning", steps_to_tune(settings)) as advance:
+            found = tune(*scores, model.taxonomy, settings, seed=model.run.training.seed, advance=advance)
+        self.decisions_, self.validation_ = found.decisions, scores
+        return found
 
     def save(self, folder: str | Path) -> None:
         """Write the model into a folder."""
         model, history = self._fitted(), getattr(self, "history_", None)
+        check_writable(Path(folder) / MANIFEST)
+        save_validation(Path(folder), getattr(self, "validation_", None))
         save_model(model, Path(folder), decisions=self.decisions_, history=history, card=model_card(self))
 
     @classmethod
@@ -248,9 +300,6 @@ class HierarchicalTextClassifier:
                 "the classifier has not been trained", kind="not-fitted", remedy="Call fit, or load a model."
             )
         return self.model_
-
-    def _decided(self, logits: NDArray[np.float32]) -> Decided:
-        return self.decisions_.decide(probabilities_of(logits), self.model_.taxonomy)
 
     def _read_taxonomy(self) -> Taxonomy:
         if self.taxonomy is None:

@@ -1,14 +1,12 @@
 """`hitin evaluate`."""
 
 import json
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import busy, errors_as_json, file_progress, print_tables
-from hitin.errors import printable
+from hitin.commands.console import busy, errors_as_json, file_progress, print_tables, say
 
 
 def evaluate(
@@ -16,8 +14,21 @@ def evaluate(
     documents: Annotated[
         list[str], typer.Argument(metavar="DOCUMENTS", help="Files of labelled documents, scored together.")
     ],
+    report: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.html", help="Write a page with all there is to see; JSON and CSV beside it."),
+    ] = None,
     threshold: options.Threshold = None,
     policy: options.Policy = None,
+    k: options.K = None,
+    stop: options.Stop = None,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODEL", help="Another model to score beside this one; may be given again."),
+    ] = None,
+    no_baseline: Annotated[
+        bool, typer.Option("--no-baseline", help="Leave out the baselines that were trained with the model.")
+    ] = False,
     best: Annotated[
         options.BestBy | None,
         typer.Option(help="The weights of the epoch with the best micro-F1 or macro-F1, in place of the model's."),
@@ -28,36 +39,39 @@ def evaluate(
     encoding: options.Encoding = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Score a model on labelled documents: F1, precision and recall, over all and by level.
+    """Score a model on labelled documents: over all, by level, along paths; each score with its 95 % interval.
 
     Precision and recall are over all decisions, as micro-F1 is; macro-F1 is the mean over labels, where a label that
-    no document has counts zero.
+    no document has counts zero. Hierarchical scores add the ancestors of what was given. Baselines that were trained
+    with the model (hitin train --baseline linear) stand beside it, on the same documents.
 
     Examples:
 
         hitin evaluate model test.jsonl
-        hitin evaluate model test.csv --threshold 0.3
-        hitin evaluate model test.jsonl --policy raw --json > scores.json
+        hitin evaluate model test.jsonl --report report.html
+        hitin evaluate model test.csv --policy consistent --threshold 0.3
+        hitin evaluate model test.jsonl --baseline other-model --json > scores.json
     """
     with errors_as_json(as_json):
         with busy("loading the model"):
+            from hitin.commands import scoring
             from hitin.commands.labelled import Reading
-            from hitin.commands.models import load_classifier
-            from hitin.commands.scoring import evaluate_files, score_tables
+            from hitin.commands.models import Deciding, load_classifier
 
-            classifier = load_classifier(
-                model,
-                device=device.value,
-                policy=policy.value if policy else None,
-                threshold=threshold,
-                best=best.value if best else None,
-            )
+            scoring.check_report(report)
+            deciding = Deciding(policy.value if policy else None, threshold, k, stop)
+            classifier = load_classifier(model, deciding, device=device.value, best=best.value if best else None)
+            others = scoring.load_baselines(model, baseline or (), device=device.value, own=not no_baseline)
         reading = Reading(encoding=encoding, text_key=text_key, label_key=label_key)
         with file_progress() as progress:
-            scores = evaluate_files(classifier, documents, reading, progress)
+            found = scoring.evaluate_files(
+                classifier, documents, reading, progress, baselines=others, wants_report=report is not None
+            )
+        if report is not None:
+            written = found.write_report(report, model, documents)
     if as_json:
-        typer.echo(
-            json.dumps({"model": model, "decisions": asdict(classifier.decisions_), **scores.to_json()}, indent=2)
-        )
+        typer.echo(json.dumps({"model": model, **found.to_json()}, indent=2))
     else:
-        print_tables(*score_tables(scores, classifier.decisions_, printable(model, most=400)))
+        print_tables(*scoring.score_tables(found, model))
+    if report is not None:
+        say(f"the report is in {', '.join(map(str, written))}")

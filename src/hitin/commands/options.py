@@ -57,6 +57,40 @@ class ResumePolicy(StrEnum):
 class DecisionPolicy(StrEnum):
     raw = "raw"
     consistent = "consistent"
+    top_down = "top-down"
+    single_path = "single-path"
+    top_k = "top-k"
+
+
+class TunedPolicy(StrEnum):
+    auto = "auto"
+    raw = "raw"
+    consistent = "consistent"
+    top_down = "top-down"
+    single_path = "single-path"
+    top_k = "top-k"
+
+
+class TunedThresholds(StrEnum):
+    auto = "auto"
+    fixed = "fixed"
+    one = "one"
+    level = "level"
+    label = "label"
+
+
+class TuneFor(StrEnum):
+    mean = "mean"
+    micro = "micro"
+    macro = "macro"
+    hierarchical = "hierarchical"
+
+
+class CalibrationKind(StrEnum):
+    auto = "auto"
+    none = "none"
+    temperature = "temperature"
+    isotonic = "isotonic"
 
 
 class BestBy(StrEnum):
@@ -85,11 +119,21 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 ModelFolder = Annotated[str, typer.Argument(metavar="MODEL", help="The folder that `hitin train` wrote.")]
 Device = Annotated[DeviceName, typer.Option(help="Where to compute; auto takes a GPU if there is one.")]
 Threshold = Annotated[
-    float | None, typer.Option(min=0, max=1, help="The probability above which a label is given, if not the model's.")
+    float | None,
+    typer.Option(min=0, max=1, help="The probability above which a label is given, if not what was tuned."),
 ]
 Policy = Annotated[
     DecisionPolicy | None,
-    typer.Option(help="Labels above the threshold (raw), or those and their ancestors (consistent)."),
+    typer.Option(
+        help="How labels are chosen, if not as was tuned: those above the threshold (raw); the likeliest set that "
+        "holds all ancestors (consistent); from the top down; one path to a lowest label; the k most probable and "
+        "their ancestors."
+    ),
+]
+K = Annotated[int | None, typer.Option("--k", min=1, help="How many labels the policy top-k gives.")]
+Stop = Annotated[
+    float | None,
+    typer.Option(min=0, max=1, help="Give no label less probable than this, nor what is below it: its parent instead."),
 ]
 
 

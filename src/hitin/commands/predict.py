@@ -24,8 +24,13 @@ def predict(
         bool, typer.Option("--all-scores", help="Tell the probabilities of all labels, not only of those given.")
     ] = False,
     with_text: Annotated[bool, typer.Option("--with-text", help="Repeat the text in the answer.")] = False,
+    deepest: Annotated[
+        bool, typer.Option("--deepest", help="Give only the deepest label of each path, not its ancestors.")
+    ] = False,
     threshold: options.Threshold = None,
     policy: options.Policy = None,
+    k: options.K = None,
+    stop: options.Stop = None,
     format: Annotated[
         options.DocumentFormat, typer.Option(help="The format of the texts, where it is not recognised.")
     ] = options.DocumentFormat.auto,
@@ -36,29 +41,31 @@ def predict(
     """Give texts their labels: a line of JSON for each, in the order of the input.
 
     Standard input is a text a line, or JSON lines if the first one begins with {. Each answer has the labels from the
-    top down, the paths to the deepest of them, and their probabilities; and the id of a document that has one.
+    top down, the paths to the deepest of them, and their probabilities; and the id of a document that has one. How
+    labels are chosen was tuned at the end of training; --stop 0.5 ends each path above the first label less probable.
 
     Examples:
 
         echo "the parcel is late" | hitin predict model
         hitin predict model new.jsonl --top 3 > labels.jsonl
-        hitin predict model new.csv --text-key body --threshold 0.3 --out labels.jsonl.gz
+        hitin predict model new.csv --text-key body --out labels.jsonl.gz
+        hitin predict model new.jsonl --policy single-path --stop 0.5 --deepest
+        hitin predict model new.jsonl --policy consistent --threshold 0.3
     """
     with busy("loading the model"):
-        from hitin.commands.models import load_classifier
+        from hitin.commands.models import Deciding, load_classifier
         from hitin.commands.prediction import Answers, Texts, answer_lines
         from hitin.writing import check_writable, write_text
 
         if out is not None:
             check_writable(out)
-        classifier = load_classifier(
-            model, device=device.value, policy=policy.value if policy else None, threshold=threshold
-        )
+        deciding = Deciding(policy.value if policy else None, threshold, k, stop)
+        classifier = load_classifier(model, deciding, device=device.value)
     wanted = files or ["-"]
     if "-" in wanted and sys.stdin is not None and sys.stdin.isatty() and person_watches():
         say("Write a text a line; Ctrl-D ends.")
     texts = Texts(classifier.taxonomy_, format.value, text_key, encoding)
-    answers = Answers(classifier, top, all_scores, with_text)
+    answers = Answers(classifier, top, all_scores, with_text, deepest)
     answers_scroll = out is None and sys.stdout is not None and sys.stdout.isatty()
     with file_progress(not answers_scroll) as progress:
         chunks = texts.chunks(wanted, progress)

@@ -33,27 +33,32 @@ class Answers:
     """The most probable labels that are told besides, whether given or not."""
     all_scores: bool = False
     with_text: bool = False
+    deepest: bool = False
+    """Whether the ancestors of what is given are left out."""
     _paths: dict[int, str] = field(default_factory=dict)
 
     def of(self, documents: list[Document]) -> list[dict[str, Any]]:
         """A record for each document."""
-        probabilities = self.classifier.predict_proba([document.text for document in documents])
-        chosen = self.classifier.decisions_.decide(probabilities, self.taxonomy)
-        return [self._record(*each) for each in zip(documents, probabilities, chosen, strict=True)]
+        scored = self.classifier.scored([document.text for document in documents])
+        return [self._record(*each) for each in zip(documents, *scored, strict=True)]
 
     @property
     def taxonomy(self) -> Taxonomy:
         return self.classifier.taxonomy_
 
-    def _record(self, document: Document, probabilities: Probabilities, chosen: NDArray[np.bool_]) -> dict[str, Any]:
+    def _record(
+        self, document: Document, probabilities: Probabilities, chosen: NDArray[np.bool_], stopped: NDArray[np.bool_]
+    ) -> dict[str, Any]:
         labels = np.flatnonzero(chosen).tolist()  # labels are numbered from the top down
         ends = self.taxonomy.deepest(self.taxonomy.closure(labels))
         record: dict[str, Any] = {} if document.id is None else {"id": document.id}
         if self.with_text:
             record["text"] = document.text
-        record["labels"] = [self.taxonomy.labels[label] for label in labels]
+        record["labels"] = [self.taxonomy.labels[label] for label in (ends if self.deepest else labels)]
         record["paths"] = [self._path(label) for label in ends]
         record["scores"] = self._scores(range(len(probabilities)) if self.all_scores else labels, probabilities)
+        if stopped.any():
+            record["unsure"] = self._scores(np.flatnonzero(stopped).tolist(), probabilities)
         if self.top:
             record["top"] = self._scores(most_probable(probabilities, self.top), probabilities)
         return record

@@ -1,17 +1,105 @@
-"""What `hitin evaluate` does: score a model on labelled documents, some at a time."""
+"""What `hitin evaluate` does: score a model on labelled documents, some at a time, and show what came of it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
+from hitin import evaluation
+from hitin.baselines import baseline_folders
 from hitin.commands.console import FileProgress
 from hitin.commands.labelled import Reading, labelled_documents
-from hitin.decisions import Decisions
+from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier
+from hitin.evaluation import Evaluation
 from hitin.metrics import Scores
+from hitin.report import About, BaselineScores, ReportBuilder, report_files
+from hitin.writing import check_writable
 
 _OTHER_LABELS = "A model is scored on labels of the taxonomy that it was trained with: is it the right model?"
+_SHOWN = {
+    "micro_f1": "micro-F1",
+    "macro_f1": "macro-F1",
+    "macro_f1_present": "macro-F1, labels with documents",
+    "precision": "precision",
+    "recall": "recall",
+    "samples_f1": "samples-F1",
+    "exact_match": "exact match",
+    "hierarchical_precision": "hierarchical precision",
+    "hierarchical_recall": "hierarchical recall",
+    "hierarchical_f1": "hierarchical F1",
+    "path_consistency": "path consistency",
+}
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A classifier with what it scored."""
+
+    classifier: HierarchicalTextClassifier
+    evaluation: Evaluation
+    report: ReportBuilder | None = None
+
+    @property
+    def scores(self) -> Scores:
+        return self.evaluation.scores
+
+    def to_json(self) -> dict[str, Any]:
+        found = self.evaluation
+        decisions = self.classifier.decisions_
+        return {
+            "decisions": {"policy": decisions.policy, "words": decisions.describe()},
+            **found.scores.to_json(),
+            "calibration_error": found.reliability.ece(),
+            "baselines": [each.to_json() for each in self._baselines()],
+        }
+
+    def write_report(self, path: str, model: str, files: Sequence[str]) -> list[Path]:
+        """The page, and what stands beside it."""
+        if self.report is None:
+            raise ValueError("nothing was collected for a report")
+        run = self.classifier.model_.run
+        about = About(
+            model=model,
+            method=run.method_name,
+            encoder=run.encoder_name,
+            decisions=self.classifier.decisions_.describe(),
+            files=tuple(files),
+        )
+        report = self.report.finish(
+            self.scores, about=about, reliability=self.evaluation.reliability.to_json(), baselines=self._baselines()
+        )
+        return report.write(path)
+
+    def _baselines(self) -> list[BaselineScores]:
+        return [
+            BaselineScores(name, against.scores, against.differences)
+            for name, against in self.evaluation.baselines.items()
+        ]
+
+
+def check_report(path: str | None) -> None:
+    """Whether a report can be written, before anything is computed."""
+    if path is None:
+        return
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InputError(
+            "a report is a page", kind="bad-option", file=path, remedy="Give it a name that ends in .html."
+        )
+    for file in report_files(path):
+        check_writable(file)
+
+
+def load_baselines(
+    model: str, others: Sequence[str], *, device: str = "auto", own: bool = True
+) -> dict[str, HierarchicalTextClassifier]:
+    """The models to score beside one, by name: those that were trained with it, and others."""
+    folders = dict(baseline_folders(Path(model))) if own else {}
+    folders |= {printable(other, most=60): Path(other) for other in others}
+    return {name: HierarchicalTextClassifier.load(folder, device=device) for name, folder in folders.items()}
 
 
 def evaluate_files(
@@ -19,35 +107,66 @@ def evaluate_files(
     files: Iterable[str],
     reading: Reading,
     progress: FileProgress | None = None,
-) -> Scores:
+    *,
+    baselines: Mapping[str, HierarchicalTextClassifier] | None = None,
+    wants_report: bool = False,
+) -> Scored:
     """Scores over all documents of the files; no more than some thousands of them are held."""
     labels = reading.labels(classifier.taxonomy_)
     found = labelled_documents(files, reading, labels, progress, _OTHER_LABELS)
-    return classifier.evaluate_pairs((document.text, label_set.ids) for document, label_set in found)
+    report = ReportBuilder(classifier.taxonomy_, train_counts=classifier.label_counts) if wants_report else None
+    scored = evaluation.evaluate(
+        classifier,
+        ((document, label_set.ids) for document, label_set in found),
+        baselines=baselines,
+        seen=report.add if report else None,
+    )
+    return Scored(classifier, scored, report)
 
 
-def score_tables(scores: Scores, decisions: Decisions, title: str) -> list[Table]:
-    """The scores over all, and by level."""
-    whole = Table(title=Text(title, style="bold"), title_justify="left", show_header=False)
-    whole.add_column(style="bold")
-    whole.add_column(justify="right")
-    for name, value in (
-        ("micro-F1", scores.micro_f1),
-        ("macro-F1", scores.macro_f1),
-        ("precision", scores.precision),
-        ("recall", scores.recall),
-    ):
-        whole.add_row(name, f"{value:.4f}")
-    whole.add_row("documents", f"{scores.documents:,}")
-    whole.add_row("labels", f"{scores.labels:,}")
-    whole.add_row("decisions", f"{decisions.policy}, threshold {decisions.threshold:g}")
-    return [whole, level_table(scores)]
+def score_tables(found: Scored, title: str) -> list[Table | Text]:
+    """The scores over all, beside those of the baselines, and by level."""
+    scores, baselines = found.scores, found.evaluation.baselines
+    whole = Table(title=Text(printable(title, most=400), style="bold"), title_justify="left", show_header=True)
+    whole.add_column("", style="bold")
+    for name in ("score", "95 % interval"):
+        whole.add_column(name, justify="right")
+    for name in baselines:
+        whole.add_column(Text(name), justify="right")
+        whole.add_column("difference", justify="right")
+    rows = {name: words for name, words in _SHOWN.items() if name in scores.by_name()}
+    rows |= {f"precision_at_{count}": f"precision at {count}" for count in scores.precision_at}
+    for name, words in rows.items():
+        whole.add_row(words, *_cells(found, name))
+    facts = {
+        "calibration error": f"{found.evaluation.reliability.ece():.4f}",
+        "documents": f"{scores.documents:,}",
+        "labels": f"{scores.labels:,}",
+        "labels a document": f"{scores.labels_given:.2f}",
+    }
+    whole.add_section()
+    for words, value in facts.items():
+        whole.add_row(words, value)
+    decisions = Text(f"decisions: {found.classifier.decisions_.describe()}")
+    return [whole, decisions, level_table(scores)]
+
+
+def _cells(found: Scored, name: str) -> list[str]:
+    scores = found.scores
+    low, high = scores.intervals[name]
+    cells = [f"{scores.by_name()[name]:.4f}", f"{low:.4f} - {high:.4f}"]
+    for against in found.evaluation.baselines.values():
+        difference = against.differences[name]
+        doubt = "" if difference.clear else " ?"
+        cells += [f"{against.scores.by_name()[name]:.4f}", f"{difference.estimate:+.4f}{doubt}"]
+    return cells
 
 
 def level_table(scores: Scores) -> Table:
     table = Table()
-    for name in ("level", "labels", "micro-F1", "macro-F1"):
+    for name in ("level", "labels", "micro-F1", "macro-F1", "precision", "recall"):
         table.add_column(name, justify="right")
     for level in scores.levels:
-        table.add_row(str(level.level), f"{level.labels:,}", f"{level.micro_f1:.4f}", f"{level.macro_f1:.4f}")
+        values = (level.micro_f1, level.macro_f1, level.precision, level.recall)
+        table.add_row(str(level.level), f"{level.labels:,}", *(f"{value:.4f}" for value in values))
     return table

@@ -21,7 +21,16 @@ def train(
         typer.Option(help="A file of validation documents, by which the best epoch is chosen; may be given again."),
     ] = None,
     method: Annotated[
-        str | None, typer.Option(help="hitin (the default), or flat, which knows nothing of the hierarchy.")
+        str | None,
+        typer.Option(
+            help="hitin (the default); flat, which knows nothing of the hierarchy; linear, of words and no network."
+        ),
+    ] = None,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METHOD", help="A method to train besides on the same documents, such as linear; for evaluate."
+        ),
     ] = None,
     encoder: Annotated[
         str | None, typer.Option(help="textrcnn (the default), or the name or folder of a Hugging Face model.")
@@ -57,13 +66,14 @@ def train(
 ) -> None:
     """Train a classifier on documents and a taxonomy.
 
-    Without --val a part of the documents is held out. Ctrl-C loses nothing: the same command goes on where it
-    stopped. The folder holds the model, its card (README.md) and the log of the training.
+    Without --val a part of the documents is held out. On these the best epoch is chosen, and at the end how labels
+    are chosen from scores (see hitin tune). Ctrl-C loses nothing: the same command goes on where it stopped. The
+    folder holds the model, its card (README.md) and the log of the training.
 
     Examples:
 
         hitin train taxonomy.tsv train.jsonl --val val.jsonl --out model
-        hitin train taxonomy.tsv train.jsonl --out model --epochs 10 --seed 1
+        hitin train taxonomy.tsv train.jsonl --out model --epochs 10 --seed 1 --baseline linear
         hitin train taxonomy.tsv train.csv --out model --encoder bert-base-uncased --batch-size 16
         hitin train taxonomy.tsv train.jsonl --out model --preset my.toml --set dropout=0.2 --set select=macro
     """
@@ -97,7 +107,7 @@ def train(
     )
     with errors_as_json(as_json):
         chosen |= dict(map(parse_option, settings or ()))
-        task = training.prepare(out, overwrite=overwrite, device=device.value, options=chosen)
+        task = training.prepare(out, overwrite=overwrite, device=device.value, options=chosen, baselines=baseline or ())
         with file_progress() as progress:
             data = training.read_data(taxonomy, documents, val or (), reading, progress)
         warn(data.warnings)

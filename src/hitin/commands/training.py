@@ -1,13 +1,14 @@
 """What `hitin train` does: read, check, train, and say what came of it."""
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
 
+from hitin.baselines import check_baseline, remove_baselines, train_baseline
 from hitin.commands.console import INTERRUPTED, FileProgress, say
 from hitin.commands.labelled import Reading, command, doubts, read_labelled
 from hitin.devices import accelerated
@@ -40,6 +41,7 @@ class Trained:
 
     folder: str
     classifier: HierarchicalTextClassifier
+    baselines: Mapping[str, HierarchicalTextClassifier] = field(default_factory=dict)
 
     @property
     def history(self) -> History:
@@ -54,6 +56,9 @@ class Trained:
             "epochs": len(self.history.epochs),
             "best_epoch": int(chosen["epoch"]),
             "validation": {name: chosen[name] for name in _SCORES if name in chosen},
+            "decisions": self.classifier.decisions_.describe(),
+            "tuned": _tuned_row(self.classifier),
+            "baselines": {name: _tuned_row(baseline) for name, baseline in self.baselines.items()},
             "seconds": round(self.history.seconds, 3),
         }
 
@@ -68,9 +73,13 @@ class Task:
     classifier: HierarchicalTextClassifier
     run: Run
     out: str
+    baselines: tuple[str, ...] = ()
+    """Methods to train besides."""
 
 
-def prepare(out: str, *, overwrite: bool, device: str, options: Mapping[str, object]) -> Task:
+def prepare(
+    out: str, *, overwrite: bool, device: str, options: Mapping[str, object], baselines: Sequence[str] = ()
+) -> Task:
     """What is to be trained, after all that can be wrong without a look at the data."""
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
@@ -87,7 +96,9 @@ def prepare(out: str, *, overwrite: bool, device: str, options: Mapping[str, obj
     run = Run.of(**given)
     with accelerated(device, run.training):
         pass  # there is such a device, and it knows the precision
-    return Task(HierarchicalTextClassifier(device=device, **given), run, out)
+    for method in baselines:
+        check_baseline(method)
+    return Task(HierarchicalTextClassifier(device=device, **given), run, out, tuple(dict.fromkeys(baselines)))
 
 
 def read_data(
@@ -115,9 +126,14 @@ def train_model(task: Task, data: Data, *, resume: Resume, watcher: Watcher) -> 
     """Train, and write the model into its folder."""
     keep_freed_memory()
     train, val = _held_out(task.run, data, watcher) if data.val is None else (data.train, data.val)
+    remove_baselines(Path(task.out))
+    baselines = {
+        method: train_baseline(method, Path(task.out), task.run, data.taxonomy, train, val, watcher)
+        for method in task.baselines
+    }
     classifier = task.classifier.set_params(taxonomy=data.taxonomy)
     classifier.fit_documents(train, val, out=task.out, resume=resume, watcher=watcher)
-    return Trained(task.out, task.classifier)
+    return Trained(task.out, task.classifier, baselines)
 
 
 def _held_out(run: Run, data: Data, watcher: Watcher) -> tuple[Documents, Documents | None]:
@@ -152,6 +168,23 @@ def repeat_command(arguments: Sequence[str]) -> str:
     return command(*(word for word in words if not word.startswith("--resume=")))
 
 
+def _tuned_row(classifier: HierarchicalTextClassifier) -> dict[str, Any] | None:
+    """What the chosen decisions gave on the validation documents."""
+    table = (classifier.decisions_.tuned or {}).get("table", ())
+    return next((row for row in table if row["chosen"]), None)
+
+
+def _decision_rows(trained: Trained) -> Iterator[tuple[str, str]]:
+    """How labels are chosen now, and what that gives on the validation documents."""
+    row = _tuned_row(trained.classifier)
+    if row is None:
+        return
+    yield "decisions", trained.classifier.decisions_.describe()
+    for name, scores in (("tuned", row), *((name, _tuned_row(each)) for name, each in trained.baselines.items())):
+        if scores is not None:
+            yield name, f"micro-F1 {scores['micro_f1']:.4f}, macro-F1 {scores['macro_f1']:.4f} on the same documents"
+
+
 def show_trained(trained: Trained) -> str:
     """A few lines for people."""
     history, chosen = trained.history, trained.history.chosen
@@ -159,7 +192,8 @@ def show_trained(trained: Trained) -> str:
     kind = "best" if "select" in history.best else "last"
     rows = [
         (f"{kind} epoch", f"{chosen['epoch']:.0f} of {len(history.epochs)}"),
-        ("validation", scores or "none"),
+        ("validation", f"{scores}, each label above 0.5" if scores else "none"),
+        *_decision_rows(trained),
         ("time", f"{history.seconds:,.1f} s"),
         ("model", trained.folder),
     ]

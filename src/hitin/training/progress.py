@@ -1,11 +1,12 @@
 """How far a training run has come, and what came of it."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from hitin.batches import Examples
+from hitin.decisions.settings import DecisionSettings
 from hitin.training.checkpoint import checksum, frozen_weights
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class History:
     """Of training, validation not counted."""
     documents: dict[str, int]
     """How many there were: `train` and `validation`."""
+    label_counts: list[int] = field(default_factory=list)
+    """How many training documents each label has; unknown of older models."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2) + "\n"
@@ -97,7 +100,8 @@ def selection_score(record: dict[str, float], by: str) -> tuple[float, float]:
 def fingerprint(model: "NeuralModel", train: Examples, val: Examples | None, processes: int = 1) -> str:
     """Equal for runs that must end with equal weights."""
     digest = blake2b(digest_size=16)
-    digest.update(model.run.with_training(checkpoint_seconds=0.0, tensorboard=False).to_toml().encode())
+    run = replace(model.run.with_training(checkpoint_seconds=0.0, tensorboard=False), decisions=DecisionSettings())
+    digest.update(run.to_toml().encode())
     digest.update("\0".join(model.taxonomy.labels).encode())
     digest.update(model.taxonomy.edges.tobytes())
     frozen = {name: weight.cpu() for name, weight in frozen_weights(model.network).items()}

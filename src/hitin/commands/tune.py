@@ -1,0 +1,87 @@
+"""`hitin tune`."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from hitin.commands import options
+from hitin.commands.console import busy, errors_as_json, file_progress, print_tables, say
+
+
+def tune(
+    model: options.ModelFolder,
+    documents: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="DOCUMENTS",
+            help="Files of labelled documents that the model was not trained on. None: the validation documents of "
+            "its training, whose scores it keeps.",
+        ),
+    ] = None,
+    policy: Annotated[
+        options.TunedPolicy, typer.Option(help="The policy; auto tries all and takes the best, but never raw.")
+    ] = options.TunedPolicy.auto,
+    thresholds: Annotated[
+        options.TunedThresholds,
+        typer.Option(help="One threshold, one a level, one a label, or fixed at 0.5; auto takes the best."),
+    ] = options.TunedThresholds.auto,
+    tune_for: Annotated[
+        options.TuneFor,
+        typer.Option("--for", help="The F1 to tune for; mean is that of micro and macro."),
+    ] = options.TuneFor.mean,
+    precision: Annotated[
+        float | None, typer.Option(min=0, max=1, help="In place of F1: the most recall with this precision.")
+    ] = None,
+    calibration: Annotated[
+        options.CalibrationKind, typer.Option(help="How logits become probabilities.")
+    ] = options.CalibrationKind.auto,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the table; leave the model as it is.")] = False,
+    device: options.Device = options.DeviceName.auto,
+    text_key: options.TextKey = None,
+    label_key: options.LabelKey = None,
+    encoding: options.Encoding = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Choose anew how a model decides: policy, thresholds and calibration. Nothing is trained.
+
+    Training does this at its end. The table shows what each way gives on the documents: "tuned" where it was tuned on
+    them, "held out" where each third was decided by what was tuned on the others, by which the best is chosen. The
+    choice is written into decisions.json of the model.
+
+    Examples:
+
+        hitin tune model
+        hitin tune model val.jsonl --for macro
+        hitin tune model val.jsonl --precision 0.9
+        hitin tune model val.jsonl --policy top-down --thresholds level --dry-run
+    """
+    with errors_as_json(as_json):
+        with busy("loading the model"):
+            from hitin.commands import tuning
+            from hitin.commands.labelled import Reading
+            from hitin.commands.models import load_classifier
+            from hitin.decisions import DecisionSettings
+            from hitin.display import watching
+
+            settings = DecisionSettings(
+                policy=policy.value,
+                thresholds=thresholds.value,
+                tune_for=tune_for.value,
+                wished_precision=precision or 0.0,
+                calibration=calibration.value,
+            )
+            classifier = load_classifier(model, device=device.value)
+        reading = Reading(encoding=encoding, text_key=text_key, label_key=label_key)
+        with file_progress() as progress:
+            held = tuning.read_documents(classifier, documents or (), reading, progress)
+        with watching() as watcher:
+            tuned = tuning.tune_model(classifier, held, settings, model, watcher)
+        if not dry_run:
+            tuning.save_decisions(classifier, model)
+    if as_json:
+        typer.echo(json.dumps({"model": model, "decisions": tuned.decisions.describe(), **tuned.to_json()}, indent=2))
+    else:
+        print_tables(*tuning.tuning_tables(tuned))
+    if not dry_run:
+        say(f"written to {tuning.decisions_file(model)}")

@@ -1,0 +1,85 @@
+"""What `hitin tune` does: choose decisions on documents, show the table, write them into the model."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from hitin.commands.console import FileProgress
+from hitin.commands.labelled import Reading, read_labelled
+from hitin.decisions import DecisionSettings, Row, Tuned
+from hitin.errors import printable
+from hitin.estimator import HierarchicalTextClassifier
+from hitin.inputs import Documents, check_labelled
+from hitin.model_card import model_card
+from hitin.model_folder import CARD, DECISIONS
+from hitin.training.log import Watcher
+from hitin.validation_scores import load_validation
+from hitin.writing import check_writable, write_text
+
+
+def read_documents(
+    classifier: HierarchicalTextClassifier,
+    files: Sequence[str],
+    reading: Reading,
+    progress: FileProgress | None = None,
+) -> Documents | None:
+    """The documents to tune on; `None` for those whose scores the model keeps."""
+    if not files:
+        return None
+    found = read_labelled(files, reading, reading.labels(classifier.taxonomy_), progress)
+    check_labelled(len(found.texts), any(found.labels), "validation")
+    return found
+
+
+def tune_model(
+    classifier: HierarchicalTextClassifier,
+    documents: Documents | None,
+    settings: DecisionSettings,
+    folder: str,
+    watcher: Watcher,
+) -> Tuned:
+    """Choose the decisions anew."""
+    if documents is None:
+        return classifier.tune_scores(load_validation(Path(folder), classifier.taxonomy_), settings, watcher)
+    return classifier.tune_documents(documents, settings, watcher)
+
+
+def decisions_file(folder: str) -> Path:
+    return Path(folder) / DECISIONS
+
+
+def save_decisions(classifier: HierarchicalTextClassifier, folder: str) -> None:
+    """Write them into the model, and its card anew."""
+    check_writable(decisions_file(folder))
+    write_text(decisions_file(folder), [classifier.decisions_.to_json()])
+    write_text(Path(folder) / CARD, [model_card(classifier)])
+
+
+def tuning_tables(tuned: Tuned) -> list[Table | Text]:
+    """What each way to decide gave, and which was chosen."""
+    table = Table(title=f"{tuned.documents:,} documents, tuned for {tuned.goal.describe()}", title_justify="left")
+    table.add_column("policy")
+    table.add_column("thresholds")
+    for name in ("micro-F1", "macro-F1", "hierarchical F1", "precision", "recall", "tuned", "held out"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for place, row in enumerate(tuned.rows):
+        table.add_row(*_cells(row), style="bold" if row.chosen else "", end_section=place == 0)
+    chosen = Text(f"chosen: {tuned.decisions.describe()}")
+    return [table, chosen, *_calibration_lines(tuned)]
+
+
+def _cells(row: Row) -> list[str]:
+    scores = (row.micro_f1, row.macro_f1, row.hierarchical_f1, row.precision, row.recall, row.value, row.held_out)
+    mark = "chosen" if row.chosen else ""
+    return [row.policy, row.thresholds, *(f"{score:.4f}" for score in scores), printable(mark)]
+
+
+def _calibration_lines(tuned: Tuned) -> list[Table | Text]:
+    losses = tuned.calibration_losses
+    if not losses:
+        return []
+    told = ", ".join(f"{kind} {loss:.5f}" for kind, loss in losses.items())
+    return [Text(f"log loss by calibration, on documents it was not fitted on: {told}")]

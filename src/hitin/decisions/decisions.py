@@ -1,0 +1,211 @@
+"""`Decisions`: how the labels of a document are chosen, as a model keeps it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitin.calibration import Calibration
+from hitin.decisions.policies import POLICIES, WAYS, WITH_THRESHOLDS, Given, Policy
+from hitin.errors import InputError, shown
+from hitin.taxonomy import Taxonomy
+from hitin.taxonomy.levels import without_orphans
+
+Table = NDArray[np.floating[Any]]
+Threshold = float | tuple[float, ...] | Mapping[str, float]
+"""One for all labels, one for each level from the top, or one for each label by name."""
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """How labels are chosen from a model's logits.
+
+    The policies: `raw` gives each label above its threshold; `consistent` the likeliest set of labels that holds the
+    ancestors of each; `top-down` each label above its threshold whose parents are given; `single-path` the lowest
+    label whose path has the highest scores, with its ancestors; `top-k` the `k` most probable labels, with theirs.
+    """
+
+    policy: Policy = "consistent"
+    threshold: Threshold = 0.5
+    """The probability above which a label is worth giving: for `raw`, `consistent` and `top-down`."""
+    k: int = 3
+    """How many labels `top-k` gives."""
+    stop: float = 0.0
+    """Labels less probable than this are not given, nor what is below them: the answer ends at their parents."""
+    calibration: Calibration = field(default_factory=Calibration)
+    """From logits to probabilities that mean what they say."""
+    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
+    """What was tuned for the policies that were not chosen: their `threshold`, `k` and `stop`."""
+    tuned: Mapping[str, Any] | None = field(default=None, compare=False)
+    """How they were chosen, for people: the goal, the documents, and what each choice gave."""
+
+    def __post_init__(self) -> None:
+        if self.policy not in POLICIES:
+            raise _bad(f"there is no policy {shown(self.policy)}", f"The policies are {', '.join(POLICIES)}.")
+        if not _are_probabilities(self.threshold):
+            raise _bad(f"the threshold is {shown(self.threshold)}", "It is from 0 to 1.")
+        if type(self.k) is not int or self.k < 1:
+            raise _bad(f"k is {shown(self.k)}", "It is a whole number from 1 on.")
+        if not _are_others(self.others):
+            raise _bad(f"what was tuned for other policies is {shown(self.others)}", "Tune again with hitin tune.")
+        if not _is_probability(self.stop):
+            raise _bad(f"stop is {shown(self.stop)}", "It is from 0 to 1.")
+
+    def decide(self, logits: Table, taxonomy: Taxonomy) -> Given:
+        """(documents, |Y|): which labels each document gets."""
+        return self.decide_and_stop(logits, taxonomy)[0]
+
+    def decide_and_stop(self, logits: Table, taxonomy: Taxonomy) -> tuple[Given, Given]:
+        """Which labels each document gets, and which it would get but that the answer stops above them."""
+        return self._decided(self.calibration.log_odds(logits, taxonomy), taxonomy)
+
+    def decide_scores(self, scores: Table, taxonomy: Taxonomy) -> Given:
+        """`decide`, from calibrated log-odds."""
+        return self._decided(scores, taxonomy)[0]
+
+    def _decided(self, scores: Table, taxonomy: Taxonomy) -> tuple[Given, Given]:
+        wanted = WAYS[self.policy](scores, log_odds_of(self.thresholds(taxonomy)), taxonomy, self.k)
+        if not self.stop:
+            return wanted, np.zeros_like(wanted)
+        sure = self.calibration.probabilities_of_log_odds(scores, taxonomy) >= self.stop
+        given = wanted & sure if self.policy == "raw" else without_orphans(wanted & sure, taxonomy)
+        return given, wanted & ~given
+
+    def probabilities(self, logits: Table, taxonomy: Taxonomy) -> NDArray[np.float32]:
+        """(documents, |Y|): how probable each label is."""
+        return self.calibration.probabilities(logits, taxonomy)
+
+    def thresholds(self, taxonomy: Taxonomy) -> NDArray[np.float64]:
+        """(|Y|,): the threshold of each label."""
+        if isinstance(self.threshold, Mapping):
+            return _by_label(tuple(self.threshold.items()), taxonomy)
+        if isinstance(self.threshold, tuple):
+            if len(self.threshold) != taxonomy.depth:
+                raise _bad(
+                    f"there are {len(self.threshold)} thresholds for {taxonomy.depth} levels",
+                    "Give one for each level, or one for all.",
+                )
+            return np.repeat(np.array(self.threshold, dtype=np.float64), taxonomy.level_sizes)
+        return np.full(len(taxonomy), self.threshold, dtype=np.float64)
+
+    def with_options(
+        self,
+        *,
+        policy: Policy | None = None,
+        threshold: Threshold | None = None,
+        k: int | None = None,
+        stop: float | None = None,
+    ) -> "Decisions":
+        """The same but for what is given. Another policy comes with what was tuned for it."""
+        changes: dict[str, Any] = {"threshold": threshold, "k": k, "stop": stop}
+        changes = {name: value for name, value in changes.items() if value is not None}
+        if policy is not None and policy != self.policy:
+            usual = {"policy": policy, "threshold": 0.5, "k": 3, "stop": 0.0}
+            tuned = dict(self.others.get(policy, {}))
+            if isinstance(tuned.get("threshold"), list):  # as JSON has it
+                tuned["threshold"] = tuple(tuned["threshold"])
+            changes = usual | tuned | changes
+        found = replace(self, **changes)
+        if threshold is not None and found.policy not in WITH_THRESHOLDS:
+            raise _bad(
+                f"the policy {found.policy} has no threshold",
+                f"Leave it out, or choose another policy: {', '.join(WITH_THRESHOLDS)}.",
+            )
+        if k is not None and found.policy != "top-k":
+            raise _bad(f"the policy {found.policy} has no k", "Leave it out, or choose the policy top-k.")
+        return found
+
+    def describe(self) -> str:
+        """A few words for people."""
+        words: list[str] = [self.policy]
+        if self.policy == "top-k":
+            words.append(f"k = {self.k}")
+        elif self.policy in WITH_THRESHOLDS:
+            words.append(_threshold_words(self.threshold))
+        if self.stop:
+            words.append(f"stopping below {self.stop:.3g}")
+        if self.calibration.kind != "none":
+            words.append(f"{self.calibration.kind} calibration")
+        return ", ".join(words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for `json.dumps`."""
+        found: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        found["calibration"] = self.calibration.to_json()
+        return found
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, file: str) -> "Decisions":
+        """What `to_json` wrote, perhaps changed by hand; nothing in it may be left unread."""
+        try:
+            found = json.loads(text)
+            if isinstance(found.get("threshold"), list):
+                found["threshold"] = tuple(found["threshold"])
+            if "calibration" in found:
+                found["calibration"] = Calibration.from_json(found["calibration"])
+            return cls(**found)
+        except InputError as error:
+            raise InputError(error.message, kind="damaged-model", file=file, remedy=error.remedy) from error
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise InputError(
+                f"the decisions are damaged, or of a newer hitin ({error})",
+                kind="damaged-model",
+                file=file,
+                remedy="Copy the model again; or delete the file, and the policy and threshold are the usual ones.",
+            ) from error
+
+
+def log_odds_of(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Infinite for 0 and 1."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(probabilities) - np.log1p(-probabilities))
+
+
+def _threshold_words(threshold: Threshold) -> str:
+    if isinstance(threshold, Mapping):
+        return "a threshold a label"
+    if isinstance(threshold, tuple):
+        return f"thresholds by level {', '.join(f'{each:.3g}' for each in threshold)}"
+    return f"threshold {threshold:.3g}"
+
+
+@lru_cache(maxsize=4)
+def _by_label(threshold: tuple[tuple[str, float], ...], taxonomy: Taxonomy) -> NDArray[np.float64]:
+    given = dict(threshold)
+    for names, others, problem in ((given, taxonomy, "is not in the taxonomy"), (taxonomy, given, "has no threshold")):
+        wrong = next((name for name in names if name not in others), None)
+        if wrong is not None:
+            raise _bad(f"the label {shown(wrong)} {problem}", "Thresholds by label name every label of the taxonomy.")
+    found = np.array([given[label] for label in taxonomy.labels], dtype=np.float64)
+    found.setflags(write=False)
+    return found
+
+
+def _are_probabilities(threshold: object) -> bool:
+    if isinstance(threshold, Mapping):
+        return all(isinstance(name, str) and _is_probability(value) for name, value in threshold.items())
+    if isinstance(threshold, tuple):
+        return bool(threshold) and all(map(_is_probability, threshold))
+    return _is_probability(threshold)
+
+
+def _are_others(others: object) -> bool:
+    return isinstance(others, Mapping) and all(
+        policy in POLICIES and isinstance(values, Mapping) and {"threshold", "k", "stop"} == set(values)
+        for policy, values in others.items()
+    )
+
+
+def _is_probability(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _bad(message: str, remedy: str) -> InputError:
+    return InputError(message, kind="bad-option", remedy=remedy)

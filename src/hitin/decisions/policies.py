@@ -1,0 +1,73 @@
+"""The ways from scores to labels. Scores are log-odds, tables of documents by labels."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitin.decisions.closure import best_closed
+from hitin.taxonomy import Taxonomy
+from hitin.taxonomy.levels import with_ancestors, without_orphans
+
+Policy = Literal["raw", "consistent", "top-down", "single-path", "top-k"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+WITH_THRESHOLDS: tuple[Policy, ...] = ("raw", "consistent", "top-down")
+Scores = NDArray[np.floating[Any]]
+Given = NDArray[np.bool_]
+
+_LARGEST = 1e6  # of a gain: thresholds of 0 and 1 have no finite log-odds
+_CELLS = 1 << 24  # of sums over paths at once
+
+
+def raw(scores: Scores, at: Scores, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
+    """Every label above its threshold, whatever is above it."""
+    return np.asarray(scores > at)
+
+
+def consistent(scores: Scores, at: Scores, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
+    """Of all sets of labels that hold the ancestors of each, the likeliest."""
+    gains = np.subtract(scores, at, dtype=np.float64)
+    return best_closed(np.clip(gains, -_LARGEST, _LARGEST, out=gains), taxonomy)
+
+
+def top_down(scores: Scores, at: Scores, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
+    """From the top, every label above its threshold whose parents are all given."""
+    return without_orphans(scores > at, taxonomy)
+
+
+def single_path(scores: Scores, at: Scores, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
+    """One lowest label with its ancestors: those with the highest sum of scores."""
+    ends, closures, starts = _paths(taxonomy)
+    given = np.zeros(scores.shape, dtype=np.bool_)
+    rows = max(1, _CELLS // len(closures))
+    for first in range(0, len(scores), rows):
+        sums = np.add.reduceat(scores[first : first + rows, closures], starts[:-1], axis=1, dtype=np.float64)
+        given[np.arange(first, first + len(sums)), ends[sums.argmax(axis=1)]] = True
+    return with_ancestors(given, taxonomy)
+
+
+def top_k(scores: Scores, at: Scores, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
+    """The labels with the highest scores, k of them, and their ancestors."""
+    given = np.zeros(scores.shape, dtype=np.bool_)
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    np.put_along_axis(given, best, True, axis=1)
+    return with_ancestors(given, taxonomy)
+
+
+WAYS: dict[Policy, Callable[[Scores, Scores, Taxonomy, int], Given]] = {
+    "raw": raw,
+    "consistent": consistent,
+    "top-down": top_down,
+    "single-path": single_path,
+    "top-k": top_k,
+}
+
+
+@lru_cache(maxsize=4)
+def _paths(taxonomy: Taxonomy) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The lowest labels, the numbers of each with its ancestors one after another, and where each begins."""
+    closures = [taxonomy.closure((label,)) for label in taxonomy.leaves.tolist()]
+    starts = np.cumsum([0, *map(len, closures)])
+    return taxonomy.leaves, np.array([label for closure in closures for label in closure]), starts
