@@ -1,13 +1,15 @@
 """The card of a model: what a person and a model hub need to know, with and without a history."""
 
 import re
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hitin
-from hitin.decisions import Decisions
+from hitin.decisions import Decisions, Policy
+from hitin.decisions.policies import POLICIES
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.model_card import model_card
 from hitin.model_folder import CARD
@@ -52,7 +54,7 @@ def test_a_card_tells_of_labels_training_scores_and_decisions(classifier: Hierar
     chosen = classifier.history_.chosen
     assert f"Epoch {chosen['epoch']} was the best on 2 documents" in training
     assert f"| {chosen['micro_f1']:.4f} | {chosen['macro_f1']:.4f} | {chosen['val_loss']:.4f} |" in training
-    assert "above 0.5, and so are all labels above it (policy `consistent`)" in section(card, "Decisions")
+    assert f"In short: {classifier.decisions_.describe()}." in section(card, "Decisions")
     assert f"hitin {hitin.__version__} with torch" in section(card, "Settings")
 
 
@@ -74,7 +76,16 @@ def test_a_model_that_was_loaded_has_a_card_too(classifier: HierarchicalTextClas
     loaded.decisions_ = Decisions(policy="raw", threshold=0.25)
     loaded.save(tmp_path / "b")
     card = (tmp_path / "b" / CARD).read_text()
-    assert "above 0.25 (policy `raw`)" in section(card, "Decisions")
+    assert "whether or not those above it are. In short: raw, threshold 0.25." in section(card, "Decisions")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_is_told(policy: Policy, classifier: HierarchicalTextClassifier) -> None:
+    changed = copy(classifier)
+    changed.decisions_ = Decisions(policy=policy, threshold=(0.25, 0.5), stop=0.1)
+    told = section(model_card(changed), "Decisions")
+    assert changed.decisions_.describe() in told
+    assert "chosen on validation documents" not in told
 
 
 def test_without_validation_documents_no_scores_are_claimed() -> None:

@@ -12,22 +12,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitin import InputError
+from hitin.decisions import DecisionSettings
 from hitin.encoders.textrcnn import TextRCNNSettings
+from hitin.encoders.tfidf import TfidfSettings
 from hitin.encoders.transformer import TransformerSettings
 from hitin.losses import LossSettings
-from hitin.methods import METHODS
+from hitin.methods import METHODS, NeuralMethod
+from hitin.methods.margins import LinearSettings
 from hitin.option_values import parse_option
 from hitin.settings import Run, TrainingSettings, presets, read_preset
 from tests.conftest import REPOSITORY, Write
 
 PARTS = st.floats(0, 0.99)
+NEURAL = sorted(name for name, method in METHODS.items() if isinstance(method, NeuralMethod))
 NUMBERS: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(("warmup", "validation", "clip"), PARTS),
     "layer_decay": st.floats(0.01, 1),
     "kernels": st.lists(st.integers(1, 9), min_size=1).map(tuple),
     "max_length": st.integers(3, 10**6),
     "seed": st.integers(0, 2**63 - 1),
-    "encoder": st.text(st.characters(exclude_categories=["Cs"])).filter(lambda name: name != "textrcnn"),
+    "encoder": st.text(st.characters(exclude_categories=["Cs"])).filter(lambda name: name not in ("textrcnn", "tfidf")),
+    "cost": st.floats(1e-300, 1e300),
     "vectors": st.text(st.characters(exclude_categories=["Cs"])),
 }
 
@@ -49,7 +54,11 @@ def options_of(settings: Any) -> dict[str, st.SearchStrategy[Any]]:
 @st.composite
 def given_options(draw: st.DrawFn) -> dict[str, Any]:
     """Some options of some encoder and method, by name."""
-    method, encoder = draw(st.sampled_from(sorted(METHODS))), draw(st.sampled_from(["textrcnn", "transformer"]))
+    if draw(st.booleans()):
+        known = options_of(TfidfSettings) | options_of(LinearSettings) | {"seed": NUMBERS["seed"], "validation": PARTS}
+        chosen = draw(st.sets(st.sampled_from(sorted(known))))
+        return {"method": "linear"} | {name: draw(known[name]) for name in sorted(chosen)}
+    method, encoder = draw(st.sampled_from(NEURAL)), draw(st.sampled_from(["textrcnn", "transformer"]))
     encoders: dict[str, Any] = {"textrcnn": TextRCNNSettings, "transformer": TransformerSettings}
     known = options_of(encoders[encoder]) | options_of(METHODS[method].settings) | options_of(TrainingSettings)
     chosen = draw(st.sets(st.sampled_from(sorted(known))))
@@ -65,12 +74,12 @@ def test_a_run_comes_back_from_toml(options: dict[str, Any]) -> None:
     run = Run.of(**options)
     text = run.to_toml()
     sections = tomllib.loads(text)
-    assert list(sections) == ["encoder", "method", "loss", "training"]
+    is_linear = options["method"] == "linear"
+    assert list(sections) == ["encoder", "method", *([] if is_linear else ["loss"]), "training", "decisions"]
     assert Run.of(**{name: value for section in sections.values() for name, value in section.items()}) == run
     for name, value in options.items():
-        assert {**sections["encoder"], **sections["method"], **sections["loss"], **sections["training"]}[name] == (
-            list(value) if isinstance(value, tuple) else value
-        )
+        (found,) = [section[name] for section in sections.values() if name in section]
+        assert found == (list(value) if isinstance(value, tuple) else value)
 
 
 def test_a_file_is_read_back_whatever_signs_it_holds(tmp_path: Path) -> None:
@@ -83,9 +92,11 @@ def test_a_file_is_read_back_whatever_signs_it_holds(tmp_path: Path) -> None:
 
 
 def test_names_of_options_are_unique_across_sections() -> None:
-    for encoder, method in product((TextRCNNSettings, TransformerSettings), METHODS.values()):
+    neural = [METHODS[name].settings for name in NEURAL]
+    kinds: list[tuple[Any, ...]] = [*product((TextRCNNSettings, TransformerSettings), neural)]
+    for kind in [*kinds, (TfidfSettings, LinearSettings)]:
         names = [
-            field.name for settings in (encoder, method.settings, LossSettings, TrainingSettings)
+            field.name for settings in (*kind, LossSettings, TrainingSettings, DecisionSettings)
             for field in fields(settings)
         ]  # fmt: skip
         assert len(names) == len(set(names))
@@ -122,7 +133,22 @@ def test_what_suits_an_encoder_stands_below_what_is_given() -> None:
     ("options", "message", "remedy"),
     [
         ({"hight": 3}, "no option 'hight'", "Did you mean height?"),
-        ({"method": "hitn"}, "no method 'hitn'", "hitin, flat"),
+        ({"method": "hitn"}, "no method 'hitn'", "hitin, flat, linear"),
+        ({"method": "linear", "encoder": "textrcnn"}, "goes with the text encoder tfidf, not with 'textrcnn'", "Leave"),
+        ({"method": "linear", "encoder": "some/bert"}, "goes with the text encoder tfidf", "choose another method"),
+        ({"method": "hitin", "encoder": "tfidf"}, "tfidf does not go with the method hitin", "linear"),
+        ({"encoder": "tfidf"}, "tfidf does not go with the method hitin", "linear"),
+        ({"method": "linear", "epochs": 3}, "no option 'epochs' for tfidf and linear", "linear has validation, seed"),
+        ({"method": "linear", "loss": "bce"}, "no option 'loss' for tfidf and linear", "[loss] for networks"),
+        ({"method": "linear", "height": 3}, "no option 'height' for tfidf and linear", "the method hitin"),
+        ({"method": "linear", "max_length": 9}, "no option 'max_length'", "textrcnn and a transformer"),
+        ({"method": "linear", "ngram": 3}, "no option 'ngram'", "Did you mean ngrams?"),
+        ({"method": "linear", "ngrams": 0}, "ngrams is 0", "at least 1"),
+        ({"method": "linear", "min_df": 0}, "min_df is 0", "at least 1"),
+        ({"method": "linear", "max_features": -1}, "max_features is -1", "at least 0"),
+        ({"method": "linear", "cost": 0}, "cost is 0", "above 0"),
+        ({"method": "linear", "prune": -0.1}, "prune is -0.1", "at least 0"),
+        ({"min_df": 3}, "no option 'min_df' for textrcnn and hitin", "the text encoder tfidf"),
         ({"height": "two"}, "height is 'two'", "a whole number"),
         ({"height": 2.5}, "height is 2.5", "a whole number"),
         ({"height": True}, "height is True", "a whole number"),
@@ -176,6 +202,40 @@ def test_a_wrong_file_is_told_with_its_name(text: str, message: str, remedy: str
     assert message in str(caught.value)
     assert remedy in (caught.value.remedy or "")
     assert caught.value.file == str(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[training]\nepochs = 3", "no option 'epochs' for tfidf and linear"),
+        ("[loss]\nloss = 'focal'", "no option 'loss' for tfidf and linear"),
+        ("[encoder]\nencoder = 'textrcnn'", "goes with the text encoder tfidf"),
+    ],
+)
+def test_a_file_of_another_method_is_told_with_its_name(text: str, message: str, write: Write) -> None:
+    file = write("run.toml", text)
+    assert Run.of(preset=file).method_name == "hitin"
+    with pytest.raises(InputError) as caught:
+        Run.of(preset=file, method="linear", seed=1)
+    assert message in caught.value.message
+    assert caught.value.file == str(file)
+    assert caught.value.remedy
+
+
+def test_a_choice_that_is_wrong_by_itself_is_not_the_files_fault(write: Write) -> None:
+    file = write("run.toml", "[training]\nseed = 3")
+    with pytest.raises(InputError) as caught:
+        Run.of(preset=file, method="linear", encoder="textrcnn")
+    assert caught.value.file is None
+
+
+def test_a_linear_run_says_only_what_means_something_to_it() -> None:
+    run = Run.of(method="linear", cost=2, seed=7)
+    assert (run.method_name, run.encoder_name, run.method.cost, run.training.seed) == ("linear", "tfidf", 2.0, 7)
+    assert run == Run.of(method="linear", encoder="tfidf", cost=2.0, seed=7)
+    sections = tomllib.loads(run.to_toml())
+    assert sections["training"] == {"validation": 0.1, "seed": 7}
+    assert "loss" not in sections
 
 
 def test_a_missing_or_unreadable_file_is_told_with_the_presets(tmp_path: Path, write: Write) -> None:

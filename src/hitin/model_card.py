@@ -2,15 +2,17 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import torch
 
 from hitin import __version__
 from hitin.decisions import Decisions
+from hitin.encoders.tfidf import TfidfSettings
 from hitin.errors import printable
-from hitin.settings import TEXTRCNN, Run
+from hitin.methods import METHODS, NeuralMethod
+from hitin.settings import TEXTRCNN, TFIDF, Run
 from hitin.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
@@ -30,9 +32,9 @@ def model_card(classifier: "HierarchicalTextClassifier") -> str:
         _metadata(model.run),
         _about(model.taxonomy, model.run),
         _use(),
-        _training(history, sizes),
+        _training(model.run, history, sizes),
         _decisions(classifier.decisions_),
-        _limits(model.run),
+        _limits(model.run, classifier.decisions_),
         _settings(model.run),
     )
     return "\n".join(line for section in sections for line in (*section, ""))
@@ -42,7 +44,7 @@ def _metadata(run: Run) -> Iterator[str]:
     yield from ("---", "library_name: hitin", "pipeline_tag: text-classification", "tags:")
     yield from (f"- {tag}" for tag in ("hierarchical-text-classification", "multi-label-classification"))
     yield f"- {run.method_name}"
-    if re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", run.encoder_name) and run.encoder_name != TEXTRCNN:
+    if re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", run.encoder_name) and run.encoder_name not in (TEXTRCNN, TFIDF):
         yield f"base_model: {run.encoder_name}"  # the name of a model of the hub, not a folder
     yield from ("metrics:", "- f1", "---")
 
@@ -51,10 +53,11 @@ def _about(taxonomy: Taxonomy, run: Run) -> Iterator[str]:
     shape = "a tree" if taxonomy.is_tree else "some of them under several parents"
     yield f"# A classifier of texts into {len(taxonomy):,} labels"
     yield ""
+    most = _most_tokens(run)
     yield (
         f"Gives a text its labels in a taxonomy: {len(taxonomy):,} labels on {taxonomy.depth} levels, {shape}. A text "
         f"may have none, one or several. Method {_code(run.method_name)}, text encoder {_code(run.encoder_name)}, "
-        f"at most {run.encoder.max_length:,} tokens of a text."
+        + ("the whole of a text." if most is None else f"at most {most:,} tokens of a text.")
     )
     yield from ("", "| level | labels | for example |", "| ---: | ---: | --- |")
     start = 0
@@ -77,12 +80,15 @@ def _use() -> Iterator[str]:
     )
 
 
-def _training(history: "History | None", sizes: dict[str, int] | None) -> Iterator[str]:
+def _training(run: Run, history: "History | None", sizes: dict[str, int] | None) -> Iterator[str]:
     yield from ("## Training", "")
     if sizes is None or history is None:
         yield "Not known: nothing was saved about it."
         return
     held = sizes.get("validation", 0)
+    if not isinstance(METHODS[run.method_name], NeuralMethod):
+        yield from _at_once(history, sizes.get("train", 0), held)
+        return
     epochs = len(history.epochs)
     yield f"Trained on {_documents(sizes.get('train', 0))} for {epochs} epoch{'' if epochs == 1 else 's'}." + (
         "" if held else " There were no validation documents: the last epoch was kept, and its scores are not known."
@@ -92,37 +98,68 @@ def _training(history: "History | None", sizes: dict[str, int] | None) -> Iterat
 
 
 def _validation(history: "History", held: int) -> Iterator[str]:
-    chosen = history.chosen
-    found = [name for name in _SCORES if name in chosen]
     yield (
-        f"Epoch {chosen['epoch']:.0f} was the best on {_documents(held)} held for validation. As it was chosen by "
-        "these scores, expect a little less on other documents:"
+        f"Epoch {history.chosen['epoch']:.0f} was the best on {_documents(held)} held for validation. As it was chosen "
+        "by these scores, expect a little less on other documents:"
     )
+    yield from _scores(history.chosen)
+    yield from ("", "Each label above a probability of 0.5 counts as given. All epochs are in `training/log.jsonl`.")
+
+
+def _at_once(history: "History", given: int, held: int) -> Iterator[str]:
+    """Of a method without epochs, whose model is not chosen by its scores."""
+    yield f"Trained on {_documents(given)}." + (
+        f" On {_documents(held)} held for validation, with each label of a margin above 0 given:"
+        if held
+        else " There were no validation documents: its scores are not known."
+    )
+    if held:
+        yield from _scores(history.chosen)
+
+
+def _scores(chosen: Mapping[str, float]) -> Iterator[str]:
+    found = [name for name in _SCORES if name in chosen]
     yield ""
     yield f"| {' | '.join(_SCORES[name] for name in found)} |"
     yield f"| {' | '.join('---:' for _ in found)} |"
     yield f"| {' | '.join(f'{chosen[name]:.4f}' for name in found)} |"
-    yield from ("", "Each label above a probability of 0.5 counts as given. All epochs are in `training/log.jsonl`.")
+
+
+_POLICIES = {
+    "raw": "Each label is given that is more probable than its threshold, whether or not those above it are.",
+    "consistent": "Given are the labels above their threshold that are likeliest together, each with all above it.",
+    "top-down": "Each label is given that is more probable than its threshold and whose parents are given.",
+    "single-path": "One path is given: the one with the highest scores.",
+    "top-k": "The most probable labels are given, each with all above it.",
+}
 
 
 def _decisions(decisions: Decisions) -> Iterator[str]:
     yield from ("## Decisions", "")
-    given = f"A label is given when its probability is above {decisions.threshold:g}"
-    if decisions.policy == "consistent":
-        yield f"{given}, and so are all labels above it (policy `consistent`)."
-    else:
-        yield f"{given} (policy {_code(decisions.policy)})."
-    yield "Both are in `decisions.json`; `--policy` and `--threshold` change them for one command."
+    yield f"{_POLICIES[decisions.policy]} In short: {decisions.describe()}."
+    if decisions.tuned:
+        yield "This was chosen on validation documents."
+    yield "All of it is in `decisions.json`; `--policy` and `--threshold` change it for one command."
 
 
-def _limits(run: Run) -> Iterator[str]:
+def _limits(run: Run, decisions: Decisions) -> Iterator[str]:
     yield from ("## Intended use and limits", "")
     yield "* For texts like those it was trained on: the same language, subject and kind of writing."
     yield "* It knows these labels only. A text that belongs to none of them may still be given some."
     yield "* Labels with few training documents, and the lower levels, are less reliable than the scores over all."
-    yield "* Probabilities are those of the network. Check on your own documents before you rely on a threshold."
-    yield f"* What comes after the first {run.encoder.max_length:,} tokens of a text is not read."
+    if decisions.calibration.kind == "none":
+        yield "* Probabilities are as the model has them. Check on your own documents before you rely on a threshold."
+    else:
+        yield "* Probabilities are right for documents like those held for validation. Of others they may not be."
+    most = _most_tokens(run)
+    if most is not None:
+        yield f"* What comes after the first {most:,} tokens of a text is not read."
     yield "* Whatever is unfair or wrong in the training documents, it has learnt."
+
+
+def _most_tokens(run: Run) -> int | None:
+    """How much of a text is read; `None`: all."""
+    return None if isinstance(run.encoder, TfidfSettings) else run.encoder.max_length
 
 
 def _settings(run: Run) -> Iterator[str]:

@@ -15,6 +15,7 @@ from hitin.batches import Examples
 from hitin.chance import own_chance
 from hitin.damage import telling
 from hitin.encoders import EncoderSettings, build_encoder, encoder_config, restore_encoder
+from hitin.encoders.tfidf import TfidfSettings
 from hitin.encoders.vectors import Coverage
 from hitin.inputs import Documents
 from hitin.methods import METHODS, NeuralMethod
@@ -138,4 +139,5 @@ def _module(run: Run) -> type[Method]:
 
 
 def _encoder_settings(run: Run) -> EncoderSettings:
+    assert not isinstance(run.encoder, TfidfSettings)
     return run.encoder

@@ -2,20 +2,23 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
+from hitin.decisions.settings import DecisionSettings
 from hitin.encoders.textrcnn import TextRCNNSettings
+from hitin.encoders.tfidf import TfidfSettings
 from hitin.encoders.transformer import TransformerSettings
 from hitin.errors import InputError, listed, shown
 from hitin.losses import LossSettings
-from hitin.methods import METHODS
+from hitin.methods import METHODS, WholeMethod
 from hitin.option_values import bad_option, coerced, toml_value, types_of
 
 TEXTRCNN = "textrcnn"
+TFIDF = "tfidf"
 
 Selection = Literal["sum", "micro", "macro"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
@@ -77,12 +80,13 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class Run:
-    """All settings of a model and its training."""
+    """All settings of a model and its training. Some methods have no use for `loss` and most of `training`."""
 
-    encoder: TextRCNNSettings | TransformerSettings = field(default_factory=TextRCNNSettings)
+    encoder: TextRCNNSettings | TransformerSettings | TfidfSettings = field(default_factory=TextRCNNSettings)
     method: Any = field(default_factory=METHODS["hitin"].settings)
     loss: LossSettings = field(default_factory=LossSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
+    decisions: DecisionSettings = field(default_factory=DecisionSettings)
 
     @property
     def method_name(self) -> str:
@@ -90,7 +94,9 @@ class Run:
 
     @property
     def encoder_name(self) -> str:
-        return self.encoder.encoder if isinstance(self.encoder, TransformerSettings) else TEXTRCNN
+        if isinstance(self.encoder, TransformerSettings):
+            return self.encoder.encoder
+        return TFIDF if isinstance(self.encoder, TfidfSettings) else TEXTRCNN
 
     @classmethod
     def of(
@@ -103,25 +109,27 @@ class Run:
     ) -> "Run":
         """Defaults; over them what suits the encoder, then a preset or a TOML file, then options by name.
 
-        `encoder` is `textrcnn`, or the name or folder of a Hugging Face model. What is `None` is not given.
+        `encoder` is `textrcnn`, or the name or folder of a Hugging Face model; `tfidf` goes with the method `linear`.
+        What is `None` is not given.
         """
         given = {} if preset is None else read_preset(preset)
-        options |= {"method": method, "encoder": encoder}
+        chosen = _without_none({"method": method, "encoder": encoder})
         try:
-            return _run(given | _without_none(options))
+            return _run(given | _without_none(options) | chosen)
         except InputError as error:
-            if given and _is_wrong_in(given, error):
+            if given and _is_wrong_in(given | chosen, error) and not _is_wrong_in(chosen, error):
                 error.file = str(preset)
             raise
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Sections of plain values."""
-        return {
-            "encoder": {"encoder": self.encoder_name} | asdict(self.encoder),
-            "method": {"method": self.method_name} | asdict(self.method),
-            "loss": _without_none(asdict(self.loss)),
-            "training": asdict(self.training),
+        """Sections of plain values, those that mean something to the method."""
+        names = {"encoder": {"encoder": self.encoder_name}, "method": {"method": self.method_name}}
+        sections = {
+            section: names.get(section, {})
+            | _without_none({name: getattr(getattr(self, section), name) for name in known})
+            for section, known in _options_of(self.method_name, type(self.encoder)).items()
         }
+        return {section: values for section, values in sections.items() if values}
 
     def to_toml(self) -> str:
         """A file that `Run.of(preset=...)` reads back."""
@@ -136,10 +144,11 @@ class Run:
 
 
 _SECTIONS: dict[str, tuple[Any, ...]] = {
-    "encoder": (TextRCNNSettings, TransformerSettings),
+    "encoder": (TextRCNNSettings, TransformerSettings, TfidfSettings),
     "method": tuple(method.settings for method in METHODS.values()),
     "loss": (LossSettings,),
     "training": (TrainingSettings,),
+    "decisions": (DecisionSettings,),
 }
 """The sections of a TOML file, and the dataclasses whose options may stand there."""
 
@@ -202,41 +211,74 @@ def _file_text(path: Path) -> str:
 
 def _run(options: Mapping[str, object]) -> Run:
     given = dict(options)
-    encoder_name, method_name = str(given.pop("encoder", TEXTRCNN)), str(given.pop("method", "hitin"))
+    method_name = str(given.pop("method", "hitin"))
     if method_name not in METHODS:
         raise bad_option(f"there is no method {shown(method_name)}", f"The methods are {', '.join(METHODS)}.")
-    encoder_type: Any = TextRCNNSettings if encoder_name == TEXTRCNN else TransformerSettings
+    encoder_name = _encoder_of(method_name, given.pop("encoder", None))
+    encoder_type = _ENCODERS.get(encoder_name, TransformerSettings)
     if encoder_type is TransformerSettings:
         given["encoder"] = encoder_name
-    sections: dict[str, Any] = {
-        "encoder": encoder_type,
-        "method": METHODS[method_name].settings,
-        "loss": LossSettings,
-        "training": TrainingSettings,
-    }
-    known = {name for section in sections.values() for name in types_of(section)}
+    sections = _options_of(method_name, encoder_type)
+    known = {name for section in sections.values() for name in section}
     for name in given:
         if name not in known:
             problem = f"there is no option {shown(name)} for {encoder_name} and {method_name}"
-            raise bad_option(problem, _remedy(name, known))
+            raise bad_option(problem, _remedy(name, method_name, known))
     given = encoder_type.usual() | given
-    built = {
-        section: settings(
-            **{name: coerced(name, given[name], kind) for name, kind in types_of(settings).items() if name in given}
-        )
-        for section, settings in sections.items()
+    settings: dict[str, Any] = {"encoder": encoder_type, "method": METHODS[method_name].settings} | _COMMON
+    values = {
+        section: {name: coerced(name, given[name], kind) for name, kind in kinds.items() if name in given}
+        for section, kinds in sections.items()
     }
-    return Run(**built)
+    return Run(**{section: settings[section](**values[section]) for section in sections})
 
 
-def _remedy(name: str, known: set[str]) -> str:
+_ENCODERS: dict[str, Any] = {TEXTRCNN: TextRCNNSettings, TFIDF: TfidfSettings}
+"""Those with a name of their own. Any other is the name or folder of a transformer."""
+_COMMON: dict[str, Any] = {"loss": LossSettings, "training": TrainingSettings, "decisions": DecisionSettings}
+"""The sections that are the same for all."""
+
+
+def _encoder_of(method_name: str, encoder: object) -> str:
+    """The text encoder that is wanted, or the usual one of the method."""
+    method = METHODS[method_name]
+    only = method.encoder if isinstance(method, WholeMethod) else None
+    if encoder is None:
+        return only or TEXTRCNN
+    if only and encoder != only:
+        problem = f"the method {method_name} goes with the text encoder {only}, not with {shown(encoder)}"
+        raise bad_option(problem, "Leave out the encoder, or choose another method.")
+    if not only and encoder == TFIDF:
+        problem = f"the text encoder {TFIDF} does not go with the method {method_name}"
+        raise bad_option(problem, "It goes with the method linear.")
+    return str(encoder)
+
+
+def _options_of(method_name: str, encoder_type: Any) -> dict[str, dict[str, Any]]:
+    """The options of each section that mean something to a method, with their types."""
+    method = METHODS[method_name]
+    settings: Any = method.settings
+    options = {"encoder": types_of(encoder_type), "method": types_of(settings)}
+    options |= {section: types_of(settings) for section, settings in _COMMON.items()}
+    if isinstance(method, WholeMethod):
+        options["loss"] = {}
+        options["training"] = {name: kind for name, kind in options["training"].items() if name in method.training}
+    return options
+
+
+def _remedy(name: str, method_name: str, known: set[str]) -> str:
     """What may have been meant by an unknown option."""
     methods = [method for method, found in METHODS.items() if name in _names((found.settings,))]
     if methods:
         return f"It is an option of the method {' and '.join(methods)}."
-    if name in _names(_SECTIONS["encoder"]):
-        encoder = TEXTRCNN if name in types_of(TextRCNNSettings) else "a transformer"
-        return f"It is an option of the text encoder {encoder}."
+    encoders = {TEXTRCNN: TextRCNNSettings, "a transformer": TransformerSettings, TFIDF: TfidfSettings}
+    having = [encoder for encoder, found in encoders.items() if name in types_of(found)]
+    if having:
+        return f"It is an option of the text encoder {' and '.join(having)}."
+    section = next((section for section, settings in _COMMON.items() if name in types_of(settings)), None)
+    if section:
+        own = ", ".join(_options_of(method_name, TfidfSettings)["training"])
+        return f"It is an option of [{section}] for networks. Of [training], {method_name} has {own}."
     near = get_close_matches(name, known, n=1)
     return f"Did you mean {near[0]}?" if near else f"The options are {listed(sorted(known), most=100)}."
 

@@ -1,4 +1,5 @@
-"""The methods of the comparison, each one file behind the interface of `hitin.methods.interface`."""
+"""The methods of the comparison, each behind a small interface: that of `hitin.methods.interface` where it stands on a
+text encoder and is trained by the common loop, that of `hitin.model` where it is something else."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,6 +7,9 @@ from typing import Any
 from hitin.methods.flat import Flat, FlatSettings
 from hitin.methods.hitin import HiTIN, HiTINSettings
 from hitin.methods.interface import Method
+from hitin.methods.linear import LinearModel
+from hitin.methods.margins import LinearSettings
+from hitin.model import Model
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,19 @@ class NeuralMethod(Known):
     module: type[Method]
 
 
+@dataclass(frozen=True)
+class WholeMethod(Known):
+    """One that is a kind of model of its own, with its text encoder and its training."""
+
+    model: type[Model]
+    encoder: str
+    """The only text encoder that goes with it."""
+    training: frozenset[str]
+    """The options of training that mean something to it. Those of the loss do not."""
+
+
 METHODS: dict[str, Known] = {
     "hitin": NeuralMethod(HiTINSettings, HiTIN),
     "flat": NeuralMethod(FlatSettings, Flat),
+    "linear": WholeMethod(LinearSettings, LinearModel, "tfidf", frozenset({"validation", "seed"})),
 }

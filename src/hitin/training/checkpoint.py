@@ -17,6 +17,8 @@ from hitin.damage import AGAIN
 from hitin.errors import InputError
 from hitin.writing import replacing
 
+CHECKPOINT = "checkpoint.safetensors"
+
 _NETWORK = "network."
 _OPTIMISER = "optimiser."
 _PROGRESS = "progress"

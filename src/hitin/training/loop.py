@@ -19,6 +19,7 @@ from hitin.chance import own_chance
 from hitin.devices import accelerated, is_main_process, share
 from hitin.errors import HitinError, InputError
 from hitin.network import vectors_of
+from hitin.training.checkpoint import CHECKPOINT as CHECKPOINT
 from hitin.training.checkpoint import damaged_checkpoint, load_checkpoint, remove_leftovers, save_checkpoint
 from hitin.training.interrupts import Interrupts
 from hitin.training.kept_weights import keep_only, load_epoch, name_bests, remove_bests, save_epoch, weights_path
@@ -30,7 +31,6 @@ from hitin.training.validation import validation_scores
 if TYPE_CHECKING:
     from hitin.neural import NeuralModel
 
-CHECKPOINT = "checkpoint.safetensors"
 _READ_EVERY = 10  # steps between looks at the loss, for each of which a GPU is waited for
 
 
