@@ -1,6 +1,8 @@
-"""From probabilities to labels: thresholds, and labels that never come without their ancestors."""
+"""What a model keeps of its decisions: policy, thresholds, calibration; and how they turn logits into labels."""
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,81 +11,164 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hitin import InputError, Taxonomy
-from hitin.decisions import Decisions, probabilities_of, with_ancestors
+from hitin.calibration import Calibration
+from hitin.decisions import Decisions, Policy
+from hitin.decisions.policies import POLICIES
+from hitin.taxonomy.levels import with_ancestors
 from tests.strategies import taxonomies
+
+TAXONOMY = Taxonomy.from_nested({"a": {"b": {"c": {}}, "d": {}}, "e": {}})
+
+
+def odds(*probabilities: float) -> NDArray[np.float32]:
+    """One document, by the probabilities of its labels."""
+    values = np.array([probabilities])
+    return (np.log(values) - np.log1p(-values)).astype(np.float32)
+
+
+def names(decisions: Decisions, logits: NDArray[np.float32]) -> str:
+    given = decisions.decide(logits, TAXONOMY)[0]
+    return "".join(sorted(TAXONOMY.labels[label] for label in np.flatnonzero(given)))
 
 
 @st.composite
-def decided(draw: st.DrawFn) -> tuple[Taxonomy, NDArray[np.float32]]:
-    """A taxonomy, perhaps with several parents a label, and the probabilities of some documents."""
+def decided(draw: st.DrawFn) -> tuple[Taxonomy, NDArray[np.float32], Decisions]:
+    """A taxonomy, perhaps with several parents a label, the logits of some documents, and any decisions."""
     taxonomy = draw(taxonomies())
-    rows = draw(st.lists(st.lists(st.floats(0, 1), min_size=len(taxonomy), max_size=len(taxonomy)), max_size=4))
-    return taxonomy, np.array(rows, dtype=np.float32).reshape(-1, len(taxonomy))
-
-
-def above(taxonomy: Taxonomy, label: str) -> set[str]:
-    """A label and all that stand above it, the plain way."""
-    found = {label}
-    for parent in taxonomy.parents(taxonomy.index(label)):
-        found |= above(taxonomy, taxonomy.labels[parent])
-    return found
-
-
-@given(decided(), st.floats(0, 1))
-def test_a_label_never_comes_without_its_ancestors(given: tuple[Taxonomy, NDArray[np.float32]], at: float) -> None:
-    taxonomy, probabilities = given
-    chosen = Decisions(threshold=at).decide(probabilities, taxonomy)
-    assert chosen.shape == probabilities.shape
-    assert chosen.dtype == np.bool_
-    for row, likely in zip(chosen, probabilities, strict=True):
-        wanted = {label for label, each in zip(taxonomy.labels, likely, strict=True) if each > np.float32(at)}
-        names = {label for label, is_chosen in zip(taxonomy.labels, row, strict=True) if is_chosen}
-        assert names == set().union(*(above(taxonomy, label) for label in wanted))
+    values = st.lists(st.floats(-30, 30, width=32), min_size=len(taxonomy), max_size=len(taxonomy))
+    rows = np.array(draw(st.lists(values, max_size=4)), dtype=np.float32).reshape(-1, len(taxonomy))
+    share = st.floats(0, 1)
+    threshold: Any = draw(
+        st.one_of(
+            share,
+            st.tuples(*[share] * taxonomy.depth),
+            st.fixed_dictionaries(dict.fromkeys(taxonomy.labels, share)),
+        )
+    )
+    temperatures = draw(st.tuples(*[st.floats(0.1, 10)] * taxonomy.depth))
+    calibration = draw(st.sampled_from([Calibration(), Calibration("temperature", temperatures)]))
+    policy, k, stop = draw(st.sampled_from(POLICIES)), draw(st.integers(1, 5)), draw(st.sampled_from([0.0, 0.3, 0.9]))
+    return taxonomy, rows, Decisions(policy, threshold, k=k, stop=stop, calibration=calibration)
 
 
 @given(decided())
-def test_adding_ancestors_again_adds_nothing_and_the_input_stays(given: tuple[Taxonomy, NDArray[np.float32]]) -> None:
-    taxonomy, probabilities = given
-    raw = Decisions("raw").decide(probabilities, taxonomy)
-    before = raw.copy()
-    closed = with_ancestors(raw, taxonomy)
-    assert np.array_equal(raw, before)
-    assert np.array_equal(raw, probabilities > 0.5)
-    assert np.array_equal(with_ancestors(closed, taxonomy), closed)
+def test_a_label_never_comes_without_its_ancestors(case: tuple[Taxonomy, NDArray[np.float32], Decisions]) -> None:
+    taxonomy, logits, decisions = case
+    before = logits.copy()
+    chosen, stopped = decisions.decide_and_stop(logits, taxonomy)
+    assert np.array_equal(logits, before)
+    assert chosen.shape == stopped.shape == logits.shape
+    assert not (chosen & stopped).any()
+    if decisions.policy != "raw":
+        assert np.array_equal(with_ancestors(chosen, taxonomy), chosen)
+    if decisions.stop:
+        assert (decisions.probabilities(logits, taxonomy)[chosen] >= decisions.stop).all()
+        assert np.array_equal(chosen | stopped, replace(decisions, stop=0.0).decide(logits, taxonomy))
+    else:
+        assert not stopped.any()
 
 
-def test_a_long_chain_is_closed_to_the_top() -> None:
-    taxonomy = Taxonomy.from_paths([[str(number) for number in range(500)]])
-    chosen = np.zeros((1, 500), dtype=bool)
-    chosen[0, -1] = True
-    assert with_ancestors(chosen, taxonomy).all()
+@given(decided())
+def test_decisions_come_back_from_json(case: tuple[Taxonomy, NDArray[np.float32], Decisions]) -> None:
+    taxonomy, logits, decisions = case
+    found = Decisions.from_json(decisions.to_json(), "file")
+    assert found == decisions
+    assert np.array_equal(found.decide(logits, taxonomy), decisions.decide(logits, taxonomy))
 
 
-@given(st.lists(st.floats(-(2.0**100), 2.0**100, width=32), max_size=20))
-def test_probabilities_are_those_of_the_logistic_function(logits: list[float]) -> None:
-    values = np.array(logits, dtype=np.float32)
-    with np.errstate(over="raise", invalid="raise"):
-        found = probabilities_of(values)
-    wide = values.astype(np.float64)
-    expected = np.where(wide < 0, np.exp(np.minimum(wide, 0)), 1) / (1 + np.exp(-np.abs(wide)))
-    assert found.dtype == np.float32
-    assert np.allclose(found, expected, rtol=1e-5, atol=1e-37)
+def test_thresholds_are_for_all_labels_for_each_level_or_for_each_label() -> None:
+    logits = odds(0.6, 0.4, 0.5, 0.3, 0.35)  # a e b d c
+    assert names(Decisions("raw", 0.45), logits) == "ab"
+    assert names(Decisions("raw", (0.7, 0.4, 0.3)), logits) == "bc"
+    by_label = {"a": 0.9, "b": 0.9, "c": 0.9, "d": 0.2, "e": 0.3}
+    assert names(Decisions("raw", by_label), logits) == "de"
+    assert names(Decisions("top-down", by_label), logits) == "e"
 
 
-def test_small_probabilities_keep_their_digits() -> None:
-    assert probabilities_of(np.array([-20.0], dtype=np.float32))[0] == pytest.approx(np.exp(-20), rel=1e-5)
+def test_thresholds_of_0_and_1_give_every_label_and_none() -> None:
+    logits = np.array([[-80.0, 0, 80, 5, -5]], dtype=np.float32)
+    policies: tuple[Policy, ...] = ("raw", "consistent", "top-down")
+    for policy in policies:
+        assert names(Decisions(policy, 0.0), logits) == "abcde"
+        assert names(Decisions(policy, 1.0), logits) == ""
 
 
-def test_decisions_come_back_from_json() -> None:
-    decisions = Decisions("raw", 0.25)
-    assert Decisions.from_json(decisions.to_json(), "file") == decisions
-    assert json.loads(decisions.to_json()) == {"policy": "raw", "threshold": 0.25}
+def test_a_likely_child_brings_its_parent_or_falls_with_it() -> None:
+    likely, unlikely = odds(0.4, 0.1, 0.7, 0.1, 0.1), odds(0.1, 0.1, 0.7, 0.1, 0.1)
+    assert names(Decisions("consistent"), likely) == "ab"
+    assert names(Decisions("consistent"), unlikely) == ""
+    assert names(Decisions("top-down"), likely) == ""
 
 
-def test_what_is_no_policy_or_threshold_is_refused() -> None:
-    with pytest.raises(InputError, match="no policy 'loud'") as caught:
-        Decisions("loud")  # type: ignore[arg-type]
-    assert "raw, consistent" in str(caught.value)
-    for threshold in (-0.1, 1.1, float("nan"), True, "0.5", None):
-        with pytest.raises(InputError, match="threshold"):
-            Decisions(threshold=threshold)  # type: ignore[arg-type]
+def test_a_single_path_ends_above_what_is_unsure() -> None:
+    logits = odds(0.9, 0.2, 0.6, 0.1, 0.4)
+    assert names(Decisions("single-path"), logits) == "abc"
+    assert names(Decisions("single-path", stop=0.5), logits) == "ab"
+    assert names(Decisions("single-path", stop=0.7), logits) == "a"
+    assert names(Decisions("single-path", stop=0.95), logits) == ""
+
+
+def test_another_policy_comes_with_what_was_tuned_for_it() -> None:
+    others = {"top-down": {"threshold": [0.1, 0.2, 0.3], "k": 3, "stop": 0.0}}
+    decisions = Decisions("single-path", stop=0.2, others=others)
+    assert decisions.with_options() == decisions
+    assert decisions.with_options(policy="top-down").threshold == (0.1, 0.2, 0.3)
+    assert decisions.with_options(policy="top-down").stop == 0.0
+    assert decisions.with_options(policy="top-down", threshold=0.7).threshold == 0.7
+    assert decisions.with_options(policy="consistent") == Decisions("consistent")
+    assert decisions.with_options(stop=0.5) == Decisions("single-path", stop=0.5)
+
+
+def test_options_that_a_policy_does_not_have_are_refused() -> None:
+    with pytest.raises(InputError, match="single-path has no threshold"):
+        Decisions("single-path").with_options(threshold=0.3)
+    with pytest.raises(InputError, match="consistent has no k"):
+        Decisions().with_options(k=3)
+    assert Decisions().with_options(policy="top-k", k=7).k == 7
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"policy": "loud"}, "no policy 'loud'"),
+        *(({"threshold": each}, "threshold") for each in (-0.1, 1.1, float("nan"), True, "0.5", None, (), {"a": 2})),
+        *(({"k": each}, "k is") for each in (0, 1.5, True, None)),
+        *(({"stop": each}, "stop is") for each in (-1, 2, "x", None)),
+        *(({"others": each}, "other policies") for each in (3, {"loud": {}}, {"raw": {}}, {"raw": 3})),
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        Decisions(**wrong)
+
+
+def test_thresholds_must_fit_the_taxonomy() -> None:
+    logits = np.zeros((1, 5), dtype=np.float32)
+    with pytest.raises(InputError, match="2 thresholds for 3 levels"):
+        Decisions(threshold=(0.5, 0.5)).decide(logits, TAXONOMY)
+    with pytest.raises(InputError, match="'e' has no threshold"):
+        Decisions(threshold=dict.fromkeys("abcd", 0.5)).decide(logits, TAXONOMY)
+    with pytest.raises(InputError, match="'f' is not in the taxonomy"):
+        Decisions(threshold=dict.fromkeys("abcdef", 0.5)).decide(logits, TAXONOMY)
+
+
+def test_decisions_of_models_before_thresholds_were_tuned_are_read() -> None:
+    assert Decisions.from_json('{"policy": "raw", "threshold": 0.25}', "file") == Decisions("raw", 0.25)
+    assert Decisions.from_json("{}", "file") == Decisions("consistent", 0.5)
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "{", '{"speed": 3}', '{"calibration": 3}', '{"threshold": {"a": 7}}'])
+def test_damaged_decisions_are_told_with_their_file(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Decisions.from_json(text, "decisions.json")
+    assert caught.value.file == "decisions.json"
+    assert caught.value.remedy
+
+
+def test_the_words_for_decisions_name_what_matters() -> None:
+    assert Decisions().describe() == "consistent, threshold 0.5"
+    assert Decisions("top-k", k=4).describe() == "top-k, k = 4"
+    assert Decisions("single-path", stop=0.25).describe() == "single-path, stopping below 0.25"
+    assert Decisions(threshold=(0.1, 0.2)).describe() == "consistent, thresholds by level 0.1, 0.2"
+    assert Decisions(threshold={"a": 0.1}).describe() == "consistent, a threshold a label"
+    assert json.loads(Decisions().to_json())["threshold"] == 0.5

@@ -123,10 +123,11 @@ class Fit:
         return sheet_of_points(points, self.truth, len(self._raw_grid))
 
     def _grid(self, size: int) -> Numbers:
-        """Rising log-odds that share out the scores that may matter; 0, which is a threshold of 0.5, is one of them."""
+        """Rising log-odds that share out the scores that may matter, from below them all; 0 is one of them."""
         count = min(self.scores.size, max(1000, 8 * int(self.truth.sum())))
-        highest = np.partition(self.scores.ravel(), self.scores.size - count)[-count:]
-        return np.sort(np.append(np.quantile(highest, np.linspace(0, 1, size - 1)), 0.0)).astype(np.float64)
+        highest = np.partition(self.scores.ravel(), self.scores.size - count)[-count:].astype(np.float64)
+        shared_out = np.quantile(highest, np.linspace(0, 1, size - 2))
+        return np.sort(np.append(shared_out, [0.0, highest.min() - 1]))
 
     def _best_k(self) -> int:
         most = min(_MOST_LABELS, len(self.taxonomy))

@@ -1,0 +1,203 @@
+"""Decisions chosen on validation documents: never worse than 0.5, the best of what was tried, the same every time."""
+
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.metrics import f1_score, precision_score
+
+from hitin import InputError, Taxonomy
+from hitin.decisions import Decisions, DecisionSettings, Goal, Tuned, rows_to_tune_on, steps_to_tune, tune
+from hitin.decisions.fitting import sheet_of_points
+from hitin.decisions.goals import Metric, Sheet, best_point, label_points, level_points, values
+from hitin.decisions.policies import POLICIES, Policy
+from hitin.metrics import Tally
+from hitin.taxonomy.levels import with_ancestors
+from tests.strategies import taxonomies
+
+METRICS: tuple[Metric, ...] = get_args(Metric)
+TREE = Taxonomy.from_nested({f"{top}": {f"{top}.{low}": {} for low in range(4)} for top in range(3)})
+
+Case = tuple[NDArray[np.float32], NDArray[np.bool_], Taxonomy]
+
+
+def documents(taxonomy: Taxonomy, count: int = 200, seed: int = 0, noise: float = 1.0) -> Case:
+    """Logits that know something of the truth, which holds all ancestors; shy, so that 0.5 is a bad threshold."""
+    random = np.random.default_rng(seed)
+    truth = with_ancestors(random.random((count, len(taxonomy))) < 1.5 / len(taxonomy), taxonomy)
+    logits = 2.0 * truth - 2.5 + noise * random.normal(size=truth.shape) + random.normal(size=len(taxonomy)) / 2
+    return logits.astype(np.float32), truth, taxonomy
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    return documents(draw(taxonomies()), draw(st.integers(1, 25)), draw(st.integers(0, 99)), draw(st.floats(0, 3)))
+
+
+def value_of(decisions: Decisions, metric: Metric, case: Case) -> float:
+    """The score that is tuned for, the plain way."""
+    logits, truth, taxonomy = case
+    given = decisions.decide(logits, taxonomy)
+    if len(taxonomy) == 1:  # which scikit-learn takes for two classes
+        return float(f1_score(truth, given, zero_division=0))
+    if metric == "hierarchical":
+        return float(f1_score(truth, with_ancestors(given, taxonomy), average="micro", zero_division=0))
+    kinds = ("micro", "macro") if metric == "mean" else (metric,)
+    return float(np.mean([f1_score(truth, given, average=kind, zero_division=0) for kind in kinds]))
+
+
+def chosen(tuned: Tuned) -> Any:
+    return next(row for row in tuned.rows if row.chosen)
+
+
+@given(cases(), st.sampled_from(METRICS), st.sampled_from(["raw", "consistent", "top-down"]), st.data())
+@settings(max_examples=30)
+def test_tuned_thresholds_never_score_below_one_half_on_what_they_were_tuned_for(
+    case: Case, metric: Metric, policy: Policy, data: st.DataObject
+) -> None:
+    kind = data.draw(st.sampled_from(["one", "level", "label"]))
+    options = DecisionSettings(policy=policy, thresholds=kind, tune_for=metric)
+    tuned = tune(*case, options)
+    usual = Decisions(policy, 0.5, calibration=tuned.decisions.calibration)
+    assert value_of(tuned.decisions, metric, case) >= value_of(usual, metric, case) - 1e-12
+    assert chosen(tuned).value == pytest.approx(value_of(tuned.decisions, metric, case), abs=1e-12)
+
+
+@given(cases(), st.sampled_from(METRICS))
+@settings(max_examples=15)
+def test_auto_takes_the_best_of_what_is_consistent(case: Case, metric: Metric) -> None:
+    tuned = tune(*case, DecisionSettings(tune_for=metric))
+    assert sum(row.chosen for row in tuned.rows) == 1
+    assert chosen(tuned).policy == tuned.decisions.policy != "raw"
+    assert chosen(tuned).held_out == max(row.held_out for row in tuned.rows[1:] if row.policy != "raw")
+    assert {row.policy for row in tuned.rows} == set(POLICIES)
+    assert chosen(tuned).value == pytest.approx(value_of(tuned.decisions, metric, case), abs=1e-12)
+    tally = Tally(case[2], blocks=0)
+    tally.add(tuned.decisions.decide(case[0], case[2]), case[1])
+    assert tally.scores(resamples=0).path_consistency == 1.0
+
+
+def test_tuning_raises_the_score_where_one_half_is_a_bad_threshold() -> None:
+    case = documents(TREE)
+    tuned = tune(*case)
+    papers = tuned.rows[0]
+    assert "papers" in papers.decisions
+    assert papers.value == pytest.approx(value_of(Decisions("raw"), "mean", case))
+    assert chosen(tuned).held_out > papers.value + 0.05
+
+
+def test_the_same_documents_are_tuned_the_same_way() -> None:
+    case = documents(TREE)
+    assert tune(*case) == tune(*case)
+    assert tune(*case).decisions.tuned == tune(*case).to_json()
+
+
+def test_every_policy_keeps_what_was_tuned_for_it() -> None:
+    case = documents(TREE)
+    tuned = tune(*case)
+    for policy in POLICIES:
+        decisions = tuned.decisions.with_options(policy=policy)
+        best = max((row for row in tuned.rows[1:] if row.policy == policy), key=lambda row: row.held_out)
+        assert value_of(decisions, "mean", case) == pytest.approx(best.value, abs=1e-12)
+
+
+@pytest.mark.parametrize("wished", [0.6, 0.8, 0.95])
+@pytest.mark.parametrize("kind", ["one", "level", "label"])
+def test_a_wished_precision_is_kept_on_the_documents(wished: float, kind: Any) -> None:
+    logits, truth, taxonomy = documents(TREE, 400, noise=0.8)
+    options = DecisionSettings(policy="consistent", thresholds=kind, wished_precision=wished)
+    given = tune(logits, truth, taxonomy, options).decisions.decide(logits, taxonomy)
+    assert precision_score(truth, given, average="micro") >= wished
+    assert given.any()
+
+
+def test_k_and_where_to_stop_are_the_best_of_all() -> None:
+    case = documents(TREE, 150)
+    for metric in METRICS:
+        tuned = tune(*case, DecisionSettings(policy="top-k", tune_for=metric, calibration="none"))
+        by_k = [value_of(Decisions("top-k", k=k), metric, case) for k in range(1, len(TREE) + 1)]
+        assert value_of(tuned.decisions, metric, case) == pytest.approx(max(by_k), abs=1e-12)
+        tuned = tune(*case, DecisionSettings(policy="single-path", tune_for=metric, calibration="none"))
+        stops = [value_of(Decisions("single-path", stop=number / 64), metric, case) for number in range(63)]
+        assert tuned.rows[2].value == pytest.approx(max(stops), abs=1e-12)
+
+
+def sheets(draw: st.DrawFn) -> Sheet:
+    points = draw(st.integers(1, 6))
+    taxonomy = draw(taxonomies())
+    count = draw(st.integers(1, 12))
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    given = random.integers(0, points + 1, (count, len(taxonomy)))
+    return sheet_of_points(given, random.random(given.shape) < 0.3, points)
+
+
+@given(st.data(), st.sampled_from(METRICS))
+def test_points_by_level_and_by_label_are_no_worse_than_one_for_all(data: st.DataObject, metric: Metric) -> None:
+    sheet, goal = sheets(data.draw), Goal(metric)
+    labels = len(sheet.true)
+    starts = np.unique([0, *data.draw(st.lists(st.integers(0, labels - 1), max_size=3))])
+    one = best_point(values(goal, sheet))
+    by_level = level_points(goal, sheet, starts)
+    spread = np.repeat(by_level, np.diff([*starts, labels]))
+    by_label = label_points(goal, sheet, spread)
+
+    def value(points: NDArray[np.int64]) -> float:
+        rows = np.arange(labels)
+        picked = Sheet(sheet.right[rows, points][:, None], sheet.given[rows, points][:, None], sheet.true)
+        return float(values(goal, picked)[0])
+
+    assert value(spread) >= value(np.full(labels, one)) - 1e-12
+    assert value(by_label) >= value(spread) - 1e-12
+    if metric == "macro":
+        assert value(by_label) == pytest.approx(sheet.f1().max(axis=1).mean())
+
+
+@given(st.data())
+def test_counts_at_each_point_are_those_of_the_decisions_there(data: st.DataObject) -> None:
+    points = data.draw(st.integers(1, 5))
+    random = np.random.default_rng(data.draw(st.integers(0, 99)))
+    given = random.integers(0, points + 1, (7, 3))
+    truth = random.random((7, 3)) < 0.4
+    sheet = sheet_of_points(given, truth, points)
+    for point in range(points):
+        assert np.array_equal(sheet.given[:, point], (given > point).sum(axis=0))
+        assert np.array_equal(sheet.right[:, point], ((given > point) & truth).sum(axis=0))
+    assert np.array_equal(sheet.true, truth.sum(axis=0))
+
+
+def test_the_middle_of_equally_good_thresholds_is_taken() -> None:
+    assert best_point(np.array([0.1, 0.5, 0.5, 0.5, 0.2, 0.5])) == 2
+    assert best_point(np.array([0.5])) == 0
+    assert best_point(np.array([0.5, 0.5])) == 0
+
+
+def test_of_very_many_documents_some_are_taken() -> None:
+    assert np.array_equal(rows_to_tune_on(50, TREE), np.arange(50))
+    rows = rows_to_tune_on(4_000_000, TREE)
+    assert 1000 < len(rows) < 4_000_000
+    assert (np.diff(rows) > 0).all()
+    assert np.array_equal(rows, rows_to_tune_on(4_000_000, TREE))
+
+
+def test_tuning_tells_how_far_it_has_come() -> None:
+    for options in (DecisionSettings(), DecisionSettings(policy="top-k")):
+        told: list[int] = []
+        tune(*documents(TREE), options, advance=told.append)
+        assert sum(told) <= steps_to_tune(options)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_few_documents_are_enough_to_go_on(count: int) -> None:
+    tuned = tune(*documents(TREE, count))
+    assert chosen(tuned).held_out <= 1
+
+
+def test_goals_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(InputError, match="no score 'speed'"):
+        Goal("speed")  # type: ignore[arg-type]
+    for precision in (-0.5, 1.5, float("nan")):
+        with pytest.raises(InputError, match="precision"):
+            DecisionSettings(wished_precision=precision)
