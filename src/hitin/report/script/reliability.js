@@ -14,7 +14,7 @@ function drawReliability() {
 
   function draw(width) {
     const { bins } = curves[Number(select.value)];
-    const left = 46, end = width - 12, side = Math.min(end - left, 400), top = 10, bottom = top + side * .86;
+    const left = 60, end = width - 12, side = Math.min(end - left, 400), top = 10, bottom = top + side * .86;
     const floor = bottom + 76, height = floor + 46;
     const across = share => left + (end - left) * share, down = share => bottom - (bottom - top) * share;
     const marks = svg('g'), columns = svg('g', { class: 'columns' }), dots = svg('g', { class: 'dots' });
