@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from hitin import Taxonomy
 from hitin.calibration import Reliability
 from hitin.metrics import Tally, differences
 from hitin.report import About, BaselineScores, Report, ReportBuilder, ReportDocument
+from hitin.report.examples import AnyDocument
 from tests.test_coding_tree_page import BROWSER
 
 Table = NDArray[np.bool_]
@@ -30,7 +32,7 @@ class Answers:
     """Documents with what a model said of them."""
 
     taxonomy: Taxonomy
-    documents: list[ReportDocument]
+    documents: Sequence[AnyDocument]
     probabilities: NDArray[np.float32]
     given: Table
     truth: Table

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score, log_loss
 
 from hitin import Taxonomy
+from hitin.documents import Document
 from hitin.errors import InputError
 from hitin.metrics import Tally
 from hitin.report import About, Report, ReportBuilder, ReportDocument, report_files
@@ -44,7 +45,7 @@ def told(rows: list[tuple[str, dict[str, float]]]) -> Answers:
         truth[number, list(TOPICS.closure(map(TOPICS.index, labels.split())))] = True
         for label, probability in said.items():
             probabilities[number, TOPICS.index(label)] = probability
-    documents = [ReportDocument(f"text {number}", None, "test.jsonl", number + 1) for number in range(len(rows))]
+    documents = [Document(f"text {number}", file="test.jsonl", line=number + 1) for number in range(len(rows))]
     return Answers(TOPICS, documents, probabilities, probabilities >= 0.5, truth)
 
 
@@ -165,7 +166,7 @@ def test_the_report_is_the_same_in_whatever_chunks_documents_come(
 
 def test_no_more_documents_and_text_are_kept_than_are_shown() -> None:
     many = answers(40, 500)
-    many.documents[:] = [ReportDocument("long " * 10_000, f"d{number}") for number in range(500)]
+    many.documents = [ReportDocument("long " * 10_000, f"d{number}") for number in range(500)]
     report = many.report(worst=7)
     assert len(report.worst) == len(report.surprising) == 7
     assert all(len(example.document.text) == 600 and example.cut for example in report.worst)
@@ -454,10 +455,17 @@ def test_a_report_with_nothing_in_it_says_so(tmp_path: Path) -> None:
 
 
 @in_a_browser
+def test_a_report_may_keep_no_documents(tmp_path: Path) -> None:
+    script = "row('Science').click(); return [text('#documents .empty-note'), texts('#documents .example')];"
+    seen = browse(FOUR.report(worst=0).to_html(), tmp_path, script)
+    assert seen == ["No documents are kept in this report.", []]
+
+
+@in_a_browser
 def test_hostile_names_are_shown_as_they_are(tmp_path: Path) -> None:
     names = {0: ATTACK, 1: "\u202eright to left", 2: "\x00\x07", 3: "🎉 وسم", 4: "very long " * 60}
     many = answers(12, 60, names=names)
-    many.documents[:] = [ReportDocument(f"{ATTACK}\x00\ud800", ATTACK) for _ in many.documents]
+    many.documents = [ReportDocument(f"{ATTACK}\x00\ud800", ATTACK) for _ in many.documents]
     script = """
     return { title: document.title, tree: rows().map(name),
       made: document.querySelectorAll('main img, main script').length,

@@ -19,9 +19,10 @@ _CHUNK = 1 << 21  # cells of a table that are looked at at once
 
 
 class ReportBuilder:
-    """Collects counts, confusions and the documents worth a look; memory grows with the labels only.
+    """Collects counts, confusions and the documents worth a look; memory grows with labels and confused pairs only.
 
-    `train_counts` says how many training documents each label has; `worst` how many documents are kept of each kind.
+    `train_counts` says how many training documents each label has; `worst` how many documents are kept of each kind,
+    with the beginnings of their texts; none with 0.
     """
 
     def __init__(self, taxonomy: Taxonomy, *, train_counts: NDArray[np.int64] | None = None, worst: int = 50) -> None:

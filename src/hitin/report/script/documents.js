@@ -12,6 +12,11 @@ let showDocuments = () => {};
 function drawDocuments() {
   const buttons = { worst: at('#worst'), surprising: at('#surprising') }, filter = at('#of-label');
   const list = at('.examples');
+  if (!data.worst.length && !data.surprising.length && data.documents) {
+    for (const part of document.querySelectorAll('#documents > :not(h2)')) part.remove();
+    at('#documents').append(make('p', 'panel empty-note', 'No documents are kept in this report.'));
+    return;
+  }
   let kind = 'worst';
   const labelsOf = example => Object.keys(SIGNS).flatMap(sign => example[sign].map(([label]) => label));
 

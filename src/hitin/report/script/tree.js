@@ -312,12 +312,27 @@ function markWords(span, text, words) {
   }
 }
 
-let tree, found = [], foundAt = -1, folded = null;
+let tree, found = [], foundAt = -1, folded = null, walked = null;
+
+function inOrder() { // all labels as one meets them going down the open tree, each once
+  if (walked) return walked;
+  const seen = new Uint8Array(size), waiting = [...roots].reverse();
+  walked = [];
+  while (waiting.length) {
+    const label = waiting.pop();
+    if (seen[label]) continue;
+    seen[label] = 1;
+    walked.push(label);
+    waiting.push(...childrenOf(label).reverse());
+  }
+  return walked;
+}
 
 function search(text) {
   tree.words = fold(text).split(/\s+/).filter(Boolean);
   folded ??= names.map(fold);
-  found = tree.words.length ? folded.flatMap((name, label) => (tree.words.every(word => name.includes(word)) ? [label] : [])) : [];
+  const hit = label => tree.words.every(word => folded[label].includes(word));
+  found = tree.words.length ? inOrder().filter(hit) : [];
   tree.matches = new Set(found);
   tree.current = foundAt = -1;
   for (const label of found.slice(0, MOST_MATCHES)) for (const path of tree.paths(label)) tree.reveal(path);
