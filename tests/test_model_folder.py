@@ -135,6 +135,15 @@ def test_names_and_numbers_of_every_kind_come_back(tmp_path: Path) -> None:
     assert load(tmp_path).taxonomy_ == taxonomy
 
 
+def test_the_list_names_the_files_of_a_network_as_ever(original: Path) -> None:
+    """Models of earlier versions must load."""
+    manifest = json.loads((original / MANIFEST).read_text())
+    assert manifest["format"] == 1
+    assert set(manifest["files"]) == {
+        "run.toml", "taxonomy.json", "tokenizer.json", "model.safetensors", "history.json"
+    }  # fmt: skip
+
+
 # What may be changed, and what may be missing.
 
 

@@ -153,8 +153,10 @@ def _svm() -> Any:
 def _side_by_side(fit: Any, count: int, advance: Advance) -> Iterator[_Fitted]:
     """The labels in their order. Where `advance` interrupts, those that no one has begun are left."""
     exceptions = need("sklearn.exceptions", extra="linear", purpose="The method linear")
+    pools = need("threadpoolctl", extra="linear", purpose="The method linear")
     executor = ThreadPoolExecutor(min(_MOST_THREADS, torch.get_num_threads()))
-    with warnings.catch_warnings():
+    # each thread adds up vectors by itself: threads below threads wait for one another
+    with warnings.catch_warnings(), pools.threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", exceptions.ConvergenceWarning)  # it is counted
         try:
             for fitted in executor.map(fit, range(count)):
