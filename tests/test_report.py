@@ -294,7 +294,7 @@ def test_the_page_shows_scores_levels_points_and_what_is_searched_for(tmp_path: 
       card.querySelector('.value').firstChild.textContent, card.querySelectorAll('.range .interval').length]);
     seen.levels = texts('#levels tbody tr').length; seen.whiskers = texts('#levels .whisker').length;
     seen.points = texts('#scatter circle:not(.ring)').length; seen.empty = texts('#scatter circle.empty').length;
-    seen.baseline = [texts('.baselines tbody tr').length, texts('.verdict.better').length > 0];
+    seen.baseline = ['tbody tr', '.better', '.worse', '.even'].map(kind => texts(`.baselines ${kind}`).length);
     seen.found = [text('#found'), name(document.querySelector('.row.current'))];
     seen.marks = [...document.querySelector('.row.current').querySelectorAll('mark')].map(each => each.textContent);
     seen.visible = rows().some(each => each.matches('.current') && inTree(each)); seen.chosen = text('.chosen-label');
@@ -336,7 +336,11 @@ def test_the_page_shows_scores_levels_points_and_what_is_searched_for(tmp_path: 
     assert (seen["levels"], seen["whiskers"]) == (many.taxonomy.depth, 2 * many.taxonomy.depth)
     assert seen["points"] == 300
     assert seen["empty"] == (report.counts.actual == 0).sum() > 0
-    assert seen["baseline"] == [len(seen["cards"]), True]
+    more = report.baselines[0].differences or {}
+    told = [more[name] for name, *_ in seen["cards"]]
+    clear = [sum(each.low > 0 for each in told), sum(each.high < 0 for each in told)]
+    assert seen["baseline"] == [len(told), *clear, len(told) - sum(clear)]
+    assert min(seen["baseline"]) > 0
     assert seen["found"] == ["1 of 1 match", "label 299"]
     assert seen["marks"] == ["label", "299"]
     assert seen["visible"]

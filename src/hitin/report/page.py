@@ -12,7 +12,7 @@ from hitin.report.embedding import no_surrogates, policy_hash, safe_json
 from hitin.report.examples import Example, whereabouts
 from hitin.report.figures import BINS, difference_figures, figures, level_figures, reliability_curves
 
-SCRIPTS = ("base", "scores", "scatter", "tree", "reliability", "confusions", "documents", "start")
+SCRIPTS = ("base", "scores", "scatter", "tree", "search", "reliability", "confusions", "documents", "start")
 MOST_CONFUSIONS = 400  # that the page holds
 
 _BLANK = re.compile(r"@@(\w+)@@")

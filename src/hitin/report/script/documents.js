@@ -23,7 +23,8 @@ function drawDocuments() {
   function draw() {
     for (const [name, button] of Object.entries(buttons)) button.setAttribute('aria-pressed', name === kind);
     at('#documents .about').textContent = ABOUT[kind];
-    const text = fold(clean(filter.value)), all = data[kind], exact = names.some((_, label) => fold(shown(label)) === text);
+    const text = fold(clean(filter.value)), all = data[kind];
+    const exact = names.some((_, label) => fold(shown(label)) === text);
     const hit = label => (exact ? fold(shown(label)) === text : fold(shown(label)).includes(text));
     const found = text ? all.filter(example => labelsOf(example).some(hit)) : all;
     at('.matching').textContent = text ? `${number(found.length)} of ${counted(all.length, 'document')}` : '';

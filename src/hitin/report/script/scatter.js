@@ -40,7 +40,8 @@ function drawScatter() {
   function draw(width) {
     const height = Math.max(280, Math.min(430, width * .55));
     const left = 44, end = width - 14, top = 12, bottom = height - (empty ? 74 : 50), strip = height - 52;
-    const most = frequency.reduce((high, count) => Math.max(high, count), 1), none = frequency.some(count => !count), from = left + (none ? 44 : 16);
+    const most = frequency.reduce((high, count) => Math.max(high, count), 1), none = frequency.some(count => !count);
+    const from = left + (none ? 44 : 16);
     const across = count => (count ? from + (end - from) * Math.log(count) / Math.log(Math.max(most, 10)) : left + 16);
     const down = f1 => bottom - (bottom - top) * f1;
     const marks = svg('g'), dots = svg('g', { class: 'points' });

@@ -54,32 +54,31 @@ function drawScores() {
   }
 }
 
-function verdict(difference) { // "better" and "worse" only where the interval leaves out zero
+function besides(mine, theirs, difference) { // "better" and "worse" only where the interval leaves out zero
+  const cell = make('div', 'beside-cell', make('b', '', points(theirs)));
+  if (!difference) { cell.append(make('span', 'soft', signed(mine - theirs))); return cell; }
   const { value, low, high } = difference, much = points(Math.abs(value));
-  if (low === undefined) return make('div', 'verdict-cell', signed(value));
   const [kind, words] = low > 0 ? ['better', `▲ ${much} better`] : high < 0 ? ['worse', `▼ ${much} worse`]
     : ['even', `≈ ${signed(value)}`];
-  return make('div', 'verdict-cell', make('span', `verdict ${kind}`, words),
-    make('span', 'soft', `${signed(low)} to ${signed(high)}`));
+  cell.append(make('span', `verdict ${kind}`, words), make('span', 'soft', `${signed(low)} to ${signed(high)}`));
+  return cell;
 }
 
 function drawBaselines() {
-  for (const baseline of data.baselines) {
-    const { scores, differences } = baseline, rows = [];
-    for (const [name, title] of SCORES) {
-      if (!scores[name]) continue;
-      const mine = data.scores[name].value, theirs = scores[name].value;
-      rows.push([title, points(mine), points(theirs), verdict(differences[name] || { value: mine - theirs })]);
-    }
-    const box = make('div', 'panel scroll', table(['Score', 'This model', named('span', '', clean(baseline.name)),
-      'Difference, and its 95% interval'], rows));
-    box.prepend(named('h3', '', `Beside ${clean(baseline.name)}`));
-    at('.baselines').append(box);
-  }
-  if (data.baselines.some(({ differences }) => Object.keys(differences).length)) {
-    at('.baselines').append(make('p', 'about', '“Better” and “worse” stand only where the interval of the difference'
-      + ' leaves out zero; otherwise other documents might turn the order round.'));
-  }
+  const { baselines } = data;
+  if (!baselines.length) return;
+  const rows = SCORES.filter(([name]) => baselines.some(({ scores }) => scores[name])).map(([name, title]) => {
+    const mine = data.scores[name].value;
+    return [title, points(mine), ...baselines.map(({ scores, differences }) => (scores[name]
+      ? besides(mine, scores[name].value, differences[name]) : make('span', 'soft', 'not measured')))];
+  });
+  const heads = ['Score', 'This model', ...baselines.map(({ name }) => named('span', '', clean(name)))];
+  const known = baselines.some(({ differences }) => Object.keys(differences).length);
+  at('.baselines').append(make('h3', '', 'Beside other models on the same documents'), make('p', 'about', known
+    ? 'Behind the score of each other model: how much better or worse this one is, and the 95% interval of that'
+      + ' difference. Where the interval holds zero (≈), other documents might turn the order round.'
+    : 'Behind the score of each other model: by how much this one scores more.'),
+  make('div', 'panel scroll', table(heads, rows)));
 }
 
 function barCell(figure) {
