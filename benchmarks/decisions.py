@@ -83,9 +83,9 @@ def show(found: dict[str, Any]) -> Iterator[str]:
     options = " ".join(f"{name}={value}" for name, value in found["options"].items())
     yield f"### {found['data']}: {options}"
     yield ""
-    yield f"Chosen at the end of training: {found['auto']}. Tuning took {found['tuning_seconds']:.1f} processor seconds."
+    yield f"Chosen after training: {found['auto']}. Tuning took {found['tuning_seconds']:.1f} processor seconds."
     yield ""
-    yield "| decided | val micro / macro | test micro / macro | gain on test over 0.5 | hierarchical F1 | consistent | ECE |"
+    yield "| decided | val micro / macro | test micro / macro | test gain over 0.5 | hierarchical F1 | closed | ECE |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     base = found["rows"][0]["test"]
     for row in found["rows"]:

@@ -16,6 +16,7 @@ from typing import Any
 from hitin import read_documents
 from hitin.decisions import Decisions
 from hitin.estimator import HierarchicalTextClassifier
+from hitin.neural import NeuralModel
 from hitin.option_values import parse_option
 from hitin.training.log import Watcher
 
@@ -49,7 +50,9 @@ def measure(data: Path, options: dict[str, Any], *, test: bool) -> dict[str, Any
         classifier.fit(*split(data, "train"), split(data, "val"), out=folder, watcher=Lines())
         seconds = time.monotonic() - started
     history = classifier.history_
-    parameters = sum(each.numel() for each in classifier.model_.network.parameters() if each.requires_grad)
+    model = classifier.model_
+    assert isinstance(model, NeuralModel)
+    parameters = sum(each.numel() for each in model.network.parameters() if each.requires_grad)
     found: dict[str, Any] = {
         "data": data.name,
         "options": options,

@@ -23,7 +23,7 @@ TAXONOMY = Taxonomy.from_nested({"a": {"b": {"c": {}}, "d": {}}, "e": {}})
 def odds(*probabilities: float) -> NDArray[np.float32]:
     """One document, by the probabilities of its labels."""
     values = np.array([probabilities])
-    return (np.log(values) - np.log1p(-values)).astype(np.float32)
+    return np.asarray(np.log(values) - np.log1p(-values), dtype=np.float32)
 
 
 def names(decisions: Decisions, logits: NDArray[np.float32]) -> str:
@@ -127,19 +127,21 @@ def test_options_that_a_policy_does_not_have_are_refused() -> None:
     assert Decisions().with_options(policy="top-k", k=7).k == 7
 
 
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        ({"policy": "loud"}, "no policy 'loud'"),
-        *(({"threshold": each}, "threshold") for each in (-0.1, 1.1, float("nan"), True, "0.5", None, (), {"a": 2})),
-        *(({"k": each}, "k is") for each in (0, 1.5, True, None)),
-        *(({"stop": each}, "stop is") for each in (-1, 2, "x", None)),
-        *(({"others": each}, "other policies") for each in (3, {"loud": {}}, {"raw": {}}, {"raw": 3})),
-    ],
-)
-def test_what_makes_no_sense_is_refused(wrong: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        Decisions(**wrong)
+WRONG: dict[str, tuple[str, list[Any]]] = {
+    "policy": ("no policy 'loud'", ["loud"]),
+    "threshold": ("threshold", [-0.1, 1.1, float("nan"), True, "0.5", None, (), {"a": 2}]),
+    "k": ("k is", [0, 1.5, True, None]),
+    "stop": ("stop is", [-1, 2, "x", None]),
+    "others": ("other policies", [3, {"loud": {}}, {"raw": {}}, {"raw": 3}]),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_makes_no_sense_is_refused(name: str) -> None:
+    told, values = WRONG[name]
+    for value in values:
+        with pytest.raises(InputError, match=told):
+            Decisions(**{name: value})
 
 
 def test_thresholds_must_fit_the_taxonomy() -> None:

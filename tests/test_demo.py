@@ -13,7 +13,7 @@ from hitin import demo
 from hitin.datasets import icd10
 from hitin.demo import PHRASES, guess_table, guesses
 from hitin.display import Lines
-from hitin.estimator import HierarchicalTextClassifier
+from hitin.estimator import HierarchicalTextClassifier, Scored
 from hitin.taxonomy import Taxonomy
 from tests.conftest import Run, Write
 
@@ -59,8 +59,12 @@ def test_the_demo_leaves_data_a_model_scores_and_guesses(part: icd10.Icd10, run:
     assert (metrics["documents"], metrics["labels"]) == (len(part.test), len(part.taxonomy))
     assert metrics["seconds"] > 0
     assert [level["level"] for level in metrics["levels"]] == [1, 2, 3]
-    for words in (f"micro-F1 {metrics['micro_f1']:.4f}", f"hitin predict {out / 'model'}"):
+    (baseline,) = metrics["baselines"]
+    assert baseline["name"] == "linear"
+    scores = (metrics["micro_f1"], metrics["macro_f1"], baseline["scores"]["micro_f1"])
+    for words in (*(f"{score:.4f}" for score in scores), f"hitin predict {out / 'model'}"):
         assert words in result.stdout
+    assert (out / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     for phrase in PHRASES:
         assert phrase.split()[0] in result.stdout
     scored = run("evaluate", out / "model", out / "data" / "test.jsonl", "--json")
@@ -96,7 +100,8 @@ def test_where_nothing_is_sure_the_most_probable_path_is_shown(monkeypatch: pyte
     classifier = HierarchicalTextClassifier(taxonomy, hidden=4, embedding=8, filters=4, width=4, epochs=1)
     classifier.fit(["x", "y", "z"], ["B", "C", "E"])
     rows = {"sure": [0.9, 0.1, 0.8, 0.7, 0.1], "unsure": [0.3, 0.4, 0.49, 0.1, 0.2]}
-    monkeypatch.setattr(classifier, "predict_proba", lambda _: np.array(list(rows.values()), np.float32))
+    likely = np.array(list(rows.values()), np.float32)
+    monkeypatch.setattr(classifier, "scored", lambda _: Scored(likely, likely > 0.5, np.zeros_like(likely, bool)))
     sure, unsure = guesses(classifier, list(rows))
     assert (sure.paths, sure.is_sure) == (("A > B", "A > C"), True)
     assert sure.probabilities == pytest.approx((0.8, 0.7))

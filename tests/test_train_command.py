@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from hitin.commands.training import Trained, repeat_command, show_trained
+from hitin.decisions import Decisions
 from hitin.display import Lines, LiveDisplay
 from hitin.encoders.textrcnn import TextRCNNSettings
 from hitin.estimator import HierarchicalTextClassifier
@@ -191,7 +192,7 @@ def test_a_model_that_gives_no_right_label_says_what_may_help() -> None:
     for score, is_told in ((0.0, True), (0.25, False)):
         epoch = {"epoch": 1.0, "micro_f1": score, "macro_f1": score, "val_loss": 0.5}
         history = SimpleNamespace(chosen=epoch, epochs=[epoch], best={"select": 1}, seconds=1.0)
-        classifier: Any = SimpleNamespace(history_=history)
+        classifier: Any = SimpleNamespace(history_=history, decisions_=Decisions())
         assert ("--top 3" in show_trained(Trained("model", classifier))) is is_told
 
 

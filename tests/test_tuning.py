@@ -58,7 +58,7 @@ def chosen(tuned: Tuned) -> Any:
 def test_tuned_thresholds_never_score_below_one_half_on_what_they_were_tuned_for(
     case: Case, metric: Metric, policy: Policy, data: st.DataObject
 ) -> None:
-    kind = data.draw(st.sampled_from(["one", "level", "label"]))
+    kind: Any = data.draw(st.sampled_from(["one", "level", "label"]))
     options = DecisionSettings(policy=policy, thresholds=kind, tune_for=metric)
     tuned = tune(*case, options)
     usual = Decisions(policy, 0.5, calibration=tuned.decisions.calibration)
@@ -125,6 +125,7 @@ def test_k_and_where_to_stop_are_the_best_of_all() -> None:
         assert tuned.rows[2].value == pytest.approx(max(stops), abs=1e-12)
 
 
+@st.composite
 def sheets(draw: st.DrawFn) -> Sheet:
     points = draw(st.integers(1, 6))
     taxonomy = draw(taxonomies())
@@ -136,7 +137,7 @@ def sheets(draw: st.DrawFn) -> Sheet:
 
 @given(st.data(), st.sampled_from(METRICS))
 def test_points_by_level_and_by_label_are_no_worse_than_one_for_all(data: st.DataObject, metric: Metric) -> None:
-    sheet, goal = sheets(data.draw), Goal(metric)
+    sheet, goal = data.draw(sheets()), Goal(metric)
     labels = len(sheet.true)
     starts = np.unique([0, *data.draw(st.lists(st.integers(0, labels - 1), max_size=3))])
     one = best_point(values(goal, sheet))

@@ -49,9 +49,8 @@ class Scored:
 
     def to_json(self) -> dict[str, Any]:
         found = self.evaluation
-        decisions = self.classifier.decisions_
         return {
-            "decisions": {"policy": decisions.policy, "words": decisions.describe()},
+            "decisions": self.classifier.decisions_.summary(),
             **found.scores.to_json(),
             "calibration_error": found.reliability.ece(),
             "baselines": [each.to_json() for each in self._baselines()],

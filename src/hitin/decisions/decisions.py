@@ -132,6 +132,15 @@ class Decisions:
             words.append(f"{self.calibration.kind} calibration")
         return ", ".join(words)
 
+    def summary(self) -> dict[str, Any]:
+        """`to_dict`, less what is long: for programs that read scores."""
+        found: dict[str, Any] = {"policy": self.policy, "calibration": self.calibration.kind, "stop": self.stop}
+        if self.policy in WITH_THRESHOLDS and not isinstance(self.threshold, Mapping):
+            found["threshold"] = self.threshold
+        if self.policy == "top-k":
+            found["k"] = self.k
+        return found | {"words": self.describe()}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `json.dumps`."""
         found: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
