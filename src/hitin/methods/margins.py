@@ -17,7 +17,7 @@ from hitin.option_values import bad_option
 from hitin.taxonomy.taxonomy import run_starts
 from hitin.tokens import Ragged
 
-SCALE = 4.0
+SCALE = 5.0
 """Margins become logits: at a margin of 1, which training asks for, a label is probable, and at -1 it is not."""
 _CERTAIN = 5.0  # the margin of a label that all training documents have; less it, that of one that none has
 _TOLERANCE = 1e-4
@@ -29,7 +29,7 @@ _MOST_THREADS = 8  # each has the documents in memory once more
 class LinearSettings:
     cost: float = 0.5
     """C: what a training document on the wrong side costs; the higher, the closer to the training documents."""
-    prune: float = 0.05
+    prune: float = 0.03
     """Weights below this are left out, for a small model; 0: none."""
 
     def __post_init__(self) -> None:
