@@ -61,8 +61,11 @@ def test_tuned_thresholds_never_score_below_one_half_on_what_they_were_tuned_for
     kind: Any = data.draw(st.sampled_from(["one", "level", "label"]))
     options = DecisionSettings(policy=policy, thresholds=kind, tune_for=metric)
     tuned = tune(*case, options)
-    usual = Decisions(policy, 0.5, calibration=tuned.decisions.calibration)
-    assert value_of(tuned.decisions, metric, case) >= value_of(usual, metric, case) - 1e-12
+    halves = [Decisions(policy, 0.5, calibration=tuned.decisions.calibration)]
+    if policy != "consistent":  # whose likeliest set calibration may change
+        halves.append(Decisions(policy, 0.5))
+    for half in halves:
+        assert value_of(tuned.decisions, metric, case) >= value_of(half, metric, case) - 1e-12
     assert chosen(tuned).value == pytest.approx(value_of(tuned.decisions, metric, case), abs=1e-12)
 
 

@@ -104,8 +104,8 @@ class LiveDisplay(Watcher):
         self._last_note = message
 
     @contextmanager
-    def counting(self, what: str, documents: int) -> Iterator[Advance]:
-        task = self._bars.add_task(what, total=documents, loss="")
+    def counting(self, what: str, total: int, unit: str = "documents") -> Iterator[Advance]:
+        task = self._bars.add_task(what, total=total, loss="", unit=unit)
         try:
             yield lambda count: self._bars.advance(task, count)
         finally:
@@ -115,7 +115,7 @@ class LiveDisplay(Watcher):
         self._epochs = epochs
         done = epochs_done * documents + documents_done
         name = _epoch_name(epochs_done + 1, epochs)
-        self._task = self._bars.add_task(name, total=epochs * documents, completed=done, loss="")
+        self._task = self._bars.add_task(name, total=epochs * documents, completed=done, loss="", unit="documents")
 
     def step(self, documents: int, loss: float) -> None:
         self._bars.advance(self._task, documents)
@@ -164,7 +164,7 @@ class _Bars(Progress):
 
 
 class _Speed(ProgressColumn):
-    """Documents in a second."""
+    """Documents, or what else is counted, in a second."""
 
     def render(self, task: Task) -> Text:
-        return Text(f"{task.speed:,.0f} documents/s" if task.speed else "")
+        return Text(f"{task.speed:,.0f} {task.fields['unit']}/s" if task.speed else "")

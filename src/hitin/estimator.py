@@ -271,7 +271,7 @@ class HierarchicalTextClassifier:
     def tune_scores(self, scores: ValidationScores, settings: DecisionSettings, watcher: Watcher) -> Tuned:
         """`tune`, where the model's scores are known already."""
         model = self._fitted()
-        with watcher.counting("tuning", steps_to_tune(settings)) as advance:
+        with watcher.counting("tuning", steps_to_tune(settings), "ways") as advance:
             found = tune(*scores, model.taxonomy, settings, seed=model.run.training.seed, advance=advance)
         self.decisions_, self.validation_ = found.decisions, scores
         return found

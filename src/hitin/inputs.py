@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.errors import InputError, listed, shown
-from hitin.labels import LabelReader
+from hitin.labels import LabelReader, unknown_label
 from hitin.taxonomy import Taxonomy
 
 T = TypeVar("T")
@@ -132,13 +132,7 @@ def _ids(reader: LabelReader, given: Any, what: str, number: int) -> LabelIds:
         error.line = number
         raise
     if read.unknown:
-        near = reader.nearest(read.unknown[0])
-        raise InputError(
-            f"the {what} label {shown(read.unknown[0])} is not in the taxonomy",
-            kind="unknown-label",
-            line=number,
-            remedy=f"Did you mean {shown(near)}?" if near else "Add it to the taxonomy, or correct the document.",
-        )
+        raise unknown_label(reader, read.unknown[0], f"the {what} label", line=number)
     return read.ids
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from hitin.cells import names_in_list
-from hitin.errors import InputError
+from hitin.errors import InputError, shown
 from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS, folded, label_name
 from hitin.taxonomy import Taxonomy
 
@@ -148,3 +148,23 @@ class LabelReader:
             if PATH_SEPARATOR in label:
                 spellings.setdefault(folded(label.rsplit(PATH_SEPARATOR, 1)[-1]), label)
         return spellings
+
+
+def unknown_label(
+    reader: LabelReader,
+    label: str,
+    what: str = "the label",
+    *,
+    file: str | None = None,
+    line: int | None = None,
+    remedy: str = "Add it to the taxonomy, or correct the document.",
+) -> InputError:
+    """A label that the taxonomy does not have, with the nearest that it has."""
+    near = reader.nearest(label)
+    return InputError(
+        f"{what} {shown(label)} is not in the taxonomy",
+        kind="unknown-label",
+        file=file,
+        line=line,
+        remedy=f"Did you mean {shown(near)}? {remedy}" if near else remedy,
+    )

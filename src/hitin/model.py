@@ -36,6 +36,10 @@ class Model(ABC):
     """Those that only some models of the kind have."""
 
     @classmethod
+    def check_needs(cls) -> None:
+        """Tell what has to be installed first, before anything is read."""
+
+    @classmethod
     @abstractmethod
     def trained(
         cls,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from hitin.commands.console import FileProgress
 from hitin.documents import Document, Keys, documents_in
-from hitin.errors import InputError, listed, shown
+from hitin.errors import listed
 from hitin.files import Source
 from hitin.inputs import Documents
-from hitin.labels import LabelReader, LabelSet
+from hitin.labels import LabelReader, LabelSet, unknown_label
 from hitin.names import ROOT, SEPARATORS
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.builder import Homonyms
@@ -79,21 +79,11 @@ def labelled_documents(
             for number, document in enumerate(documents_in(source, reading.keys)):
                 label_set = labels.read(document.labels)
                 if label_set.unknown:
-                    raise _unknown_label(document, label_set.unknown[0], labels, remedy)
+                    unknown = label_set.unknown[0]
+                    raise unknown_label(labels, unknown, file=document.file, line=document.line, remedy=remedy)
                 if progress and number % _SHOW_EVERY == 0:
                     progress(source.name, source.position, source.size)
                 yield document, label_set
-
-
-def _unknown_label(document: Document, label: str, labels: LabelReader, remedy: str) -> InputError:
-    near = labels.nearest(label)
-    return InputError(
-        f"the label {shown(label)} is not in the taxonomy",
-        kind="unknown-label",
-        file=document.file,
-        line=document.line,
-        remedy=f"Did you mean {shown(near)}? {remedy}" if near else remedy,
-    )
 
 
 def command(*words: object) -> str:

@@ -17,6 +17,7 @@ from hitin.estimator import HierarchicalTextClassifier, Resume
 from hitin.inputs import Documents, check_labelled, hold_out
 from hitin.memory import keep_freed_memory
 from hitin.model_folder import MANIFEST, TRAINING, is_model
+from hitin.model_kinds import kind_of
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
@@ -96,8 +97,9 @@ def prepare(
     run = Run.of(**given)
     with accelerated(device, run.training):
         pass  # there is such a device, and it knows the precision
+    kind_of(run).check_needs()
     for method in baselines:
-        check_baseline(method)
+        kind_of(check_baseline(method)).check_needs()
     return Task(HierarchicalTextClassifier(device=device, **given), run, out, tuple(dict.fromkeys(baselines)))
 
 
@@ -142,10 +144,10 @@ def _held_out(run: Run, data: Data, watcher: Watcher) -> tuple[Documents, Docume
         return data.train, None
     train, val = hold_out(data.train, run.training.validation, run.training.seed)
     if val is None:
-        watcher.note("there is no --val, and too few documents to hold some out: the last epoch will be kept")
+        watcher.note("there is no --val, and too few documents to hold some out: nothing can be chosen by them")
     else:
         share = f"{len(val.texts):,} of {len(data.train.texts):,} documents"
-        watcher.note(f"there is no --val: {share} are held out to choose the best epoch by")
+        watcher.note(f"there is no --val: {share} are held out to choose epoch and decisions by")
     return train, val
 
 
@@ -190,8 +192,9 @@ def show_trained(trained: Trained) -> str:
     history, chosen = trained.history, trained.history.chosen
     scores = ", ".join(f"{words} {chosen[name]:.4f}" for name, words in _SCORES.items() if name in chosen)
     kind = "best" if "select" in history.best else "last"
+    epoch = (f"{kind} epoch", f"{chosen['epoch']:.0f} of {len(history.epochs)}")
     rows = [
-        (f"{kind} epoch", f"{chosen['epoch']:.0f} of {len(history.epochs)}"),
+        *([epoch] if "loss" in chosen else []),  # some methods have none
         ("validation", f"{scores}, each label above 0.5" if scores else "none"),
         *_decision_rows(trained),
         ("time", f"{history.seconds:,.1f} s"),

@@ -24,7 +24,9 @@ def tune(
     ] = options.TunedPolicy.auto,
     thresholds: Annotated[
         options.TunedThresholds,
-        typer.Option(help="One threshold, one a level, one a label, or fixed at 0.5; auto takes the best."),
+        typer.Option(
+            help="One threshold, one a level, one a label, or fixed where the model says 0.5; auto takes the best."
+        ),
     ] = options.TunedThresholds.auto,
     tune_for: Annotated[
         options.TuneFor,
@@ -46,7 +48,7 @@ def tune(
     """Choose anew how a model decides: policy, thresholds and calibration. Nothing is trained.
 
     Training does this at its end. The table shows what each way gives on the documents: "tuned" where it was tuned on
-    them, "held out" where each third was decided by what was tuned on the others, by which the best is chosen. The
+    them, "held out" where each fifth was decided by what was tuned on the others, by which the best is chosen. The
     choice is written into decisions.json of the model.
 
     Examples:

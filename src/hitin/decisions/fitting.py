@@ -19,7 +19,7 @@ from hitin.taxonomy.levels import highest_below, lowest_above
 
 _SHIFTS = np.linspace(-3, 3, 63)  # of all thresholds together, in log-odds; 0 is one of them
 _STOPS = np.arange(63) / 64
-_SHRINKAGE = 8.0  # true documents of a label at which its own threshold and that of its level count the same
+_SHRINKAGE = 30.0  # true documents of a label at which its own threshold and that of its level count the same
 _MOST_LABELS = 32  # of a document, by `top-k`
 
 
@@ -73,7 +73,20 @@ class Fit:
                 return replace(usual, threshold=self._levels(candidate.policy))
             case "label":
                 return replace(usual, threshold=self._labels(candidate.policy))
-        return usual
+        return replace(usual, threshold=self._own_half())
+
+    def halves(self, policy: Policy) -> list[Decisions]:
+        """Thresholds of one half: the model's own, and that of calibrated probabilities."""
+        usual = Decisions(policy, calibration=self.calibration)
+        return [replace(usual, threshold=self._own_half()), usual]
+
+    def _own_half(self) -> Threshold:
+        """Where the model itself says one half: calibration may have moved it."""
+        if self.calibration.kind == "none":
+            return 0.5
+        logits = np.zeros((1, len(self.taxonomy)), dtype=np.float32)
+        scores = self.calibration.log_odds(logits, self.taxonomy)[0]
+        return tuple(_probability(each) for each in scores[self.level_starts])
 
     def _one(self, policy: Policy) -> Threshold:
         grid = self._grid(grid_size(self.taxonomy, policy))

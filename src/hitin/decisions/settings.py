@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from hitin.calibration import Kind
 from hitin.decisions.goals import Goal, Metric
 from hitin.decisions.policies import Policy
 
 Auto = Literal["auto"]
 Thresholds = Literal["fixed", "one", "level", "label"]
-CalibrationKind = Literal["none", "temperature", "isotonic"]
 
 
 @dataclass(frozen=True)
@@ -18,12 +18,12 @@ class DecisionSettings:
     policy: Literal[Auto, Policy] = "auto"
     """`raw`, `consistent`, `top-down`, `single-path` or `top-k`; `auto` never takes `raw`, which is not consistent."""
     thresholds: Literal[Auto, Thresholds] = "auto"
-    """`fixed` at 0.5; or tuned: `one` for all labels, one for each `level`, one for each `label`."""
+    """`fixed` where the model itself says one half; or tuned: `one` for all labels, one for each `level` or `label`."""
     tune_for: Metric = "mean"
     """`micro`, `macro` or `hierarchical` F1, or the `mean` of the first two."""
     wished_precision: float = 0.0
     """In place of F1, the most recall with at least this precision; 0: F1."""
-    calibration: Literal[Auto, CalibrationKind] = "auto"
+    calibration: Literal[Auto, Kind] = "auto"
     """How logits become probabilities: as they are (`none`), by a temperature a level, or by any rising curve a level
     (`isotonic`)."""
 

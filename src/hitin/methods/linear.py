@@ -50,6 +50,10 @@ class LinearModel(Model):
     FILES: ClassVar = (VOCABULARY,)
 
     @classmethod
+    def check_needs(cls) -> None:
+        need("sklearn", extra="linear", purpose=_TRAINING)
+
+    @classmethod
     def trained(
         cls,
         taxonomy: Taxonomy,
@@ -82,7 +86,7 @@ class LinearModel(Model):
         with watcher.counting("reading", len(given.texts)) as advance:
             tfidf, rows = Tfidf.learnt(_words(run), _told(given.texts, advance, interrupts), _TRAINING)
         watcher.note(f"{rows.shape[1]:,} words and runs of words, {len(taxonomy):,} labels")
-        with watcher.counting("fitting", len(taxonomy)) as advance:
+        with watcher.counting("fitting", len(taxonomy), "labels") as advance:
 
             def told(labels: int) -> None:
                 advance(labels)

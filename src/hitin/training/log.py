@@ -26,8 +26,8 @@ class Watcher:
         """Something that a person should know."""
 
     @contextmanager
-    def counting(self, what: str, documents: int) -> Iterator[Advance]:  # noqa: ARG002
-        """Around work that is not training; what it yields is told how many more documents are done."""
+    def counting(self, what: str, total: int, unit: str = "documents") -> Iterator[Advance]:  # noqa: ARG002
+        """Around work that is not training; what it yields is told how many more documents, or `unit`, are done."""
         yield lambda _: None
 
     def begin(self, epochs: int, documents: int, epochs_done: int, documents_done: int) -> None:
