@@ -313,7 +313,7 @@ class Interrupting(Watcher):
         self.what = what
 
     @contextmanager
-    def counting(self, what: str, documents: int) -> Iterator[Advance]:  # noqa: ARG002
+    def counting(self, what: str, total: int, unit: str = "documents") -> Iterator[Advance]:  # noqa: ARG002
         yield (lambda _: signal.raise_signal(signal.SIGINT)) if what == self.what else lambda _: None
 
 

@@ -36,7 +36,8 @@ class Model(ABC):
     """Those that only some models of the kind have."""
 
     @classmethod
-    def check_needs(cls) -> None:
+    @abstractmethod
+    def check_needs(cls, run: "Run") -> None:
         """Tell what has to be installed first, before anything is read."""
 
     @classmethod

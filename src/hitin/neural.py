@@ -16,6 +16,7 @@ from hitin.chance import own_chance
 from hitin.damage import telling
 from hitin.encoders import EncoderSettings, build_encoder, encoder_config, restore_encoder
 from hitin.encoders.tfidf import TfidfSettings
+from hitin.encoders.transformer import TransformerSettings, need_transformers
 from hitin.encoders.vectors import Coverage
 from hitin.inputs import Documents
 from hitin.methods import METHODS, NeuralMethod
@@ -54,6 +55,11 @@ class NeuralModel(Model):
             encoder, tokenizer, coverage = build_encoder(_encoder_settings(run), texts)
             method = _module(run)(taxonomy, encoder.width, run.method)
         return cls(Network(encoder, method), tokenizer, taxonomy, run, coverage)
+
+    @classmethod
+    def check_needs(cls, run: Run) -> None:
+        if isinstance(run.encoder, TransformerSettings):
+            need_transformers()
 
     @classmethod
     def trained(

@@ -34,7 +34,7 @@ def train(
     ] = None,
     encoder: Annotated[
         str | None,
-        typer.Option(help="textrcnn (the default), or the name or folder of a Hugging Face model; linear has its own."),
+        typer.Option(help="textrcnn (the default), or a Hugging Face model's name or folder; linear has its own."),
     ] = None,
     preset: Annotated[
         str | None, typer.Option(help="Settings by name, such as wos-glove, or from a TOML file.")
@@ -68,8 +68,8 @@ def train(
     """Train a classifier on documents and a taxonomy.
 
     Without --val a part of the documents is held out. On these the best epoch is chosen, and at the end how labels
-    are chosen from scores (see hitin tune). Ctrl-C loses nothing: the same command goes on where it stopped
-    (linear, which takes a minute or two, begins anew). The folder holds the model, its card (README.md) and the log of the training.
+    are chosen from scores (see hitin tune). Ctrl-C loses nothing: the same command goes on where it stopped (linear,
+    which takes a minute or two, begins anew). The folder holds the model, its card (README.md) and the training's log.
 
     Examples:
 

@@ -97,9 +97,8 @@ def prepare(
     run = Run.of(**given)
     with accelerated(device, run.training):
         pass  # there is such a device, and it knows the precision
-    kind_of(run).check_needs()
-    for method in baselines:
-        kind_of(check_baseline(method)).check_needs()
+    for each in (run, *map(check_baseline, baselines)):
+        kind_of(each).check_needs(each)
     return Task(HierarchicalTextClassifier(device=device, **given), run, out, tuple(dict.fromkeys(baselines)))
 
 

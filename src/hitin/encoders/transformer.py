@@ -43,6 +43,10 @@ class TransformerSettings:
         return {"learning_rate": 1e-3, "encoder_learning_rate": 5e-5, "epochs": 6, "batch_size": 32, "warmup": 0.1}
 
 
+def need_transformers() -> Any:
+    return need("transformers", extra="bert", purpose=_PURPOSE)
+
+
 class Transformer(TextEncoder):
     """H from the last layer of a pretrained encoder."""
 
@@ -87,7 +91,7 @@ def _distance(name: str, layers: int) -> int:
 
 def load_pretrained(settings: TransformerSettings) -> tuple[Transformer, Tokenizer]:
     """The encoder and its tokenizer, from a folder or the hub; half-precision weights become full ones."""
-    transformers = need("transformers", extra="bert", purpose=_PURPOSE)
+    transformers = need_transformers()
     _check_folder(settings.encoder)
     try:
         with _quiet(transformers):
@@ -102,7 +106,7 @@ def load_pretrained(settings: TransformerSettings) -> tuple[Transformer, Tokeniz
 
 def restore(settings: TransformerSettings, config: str) -> Transformer:
     """The encoder as `config_of` described it, before its weights are filled in."""
-    transformers = need("transformers", extra="bert", purpose=_PURPOSE)
+    transformers = need_transformers()
     values = json.loads(config)
     configuration = transformers.AutoConfig.for_model(values.pop("model_type"), **values)
     with _quiet(transformers):

@@ -50,7 +50,7 @@ class LinearModel(Model):
     FILES: ClassVar = (VOCABULARY,)
 
     @classmethod
-    def check_needs(cls) -> None:
+    def check_needs(cls, run: "Run") -> None:  # noqa: ARG003
         need("sklearn", extra="linear", purpose=_TRAINING)
 
     @classmethod
