@@ -44,6 +44,8 @@ bench: $(READY)    ## measure, and print the tables that benchmarks/results keep
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/coding_tree.py
 	$(BIN)/python benchmarks/structure_encoder.py
+	$(BIN)/python benchmarks/decoding.py
+	$(BIN)/python benchmarks/scoring.py
 
 docs: $(READY)     ## build the documents into site/
 	$(PIP) install --quiet --constraint constraints.txt --group docs
