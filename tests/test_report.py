@@ -198,7 +198,7 @@ def test_page_json_and_csv_say_the_same_numbers(tmp_path: Path) -> None:
     many = answers(60, 300)
     report = many.report(train_counts=np.arange(60))
     paths = report.write(tmp_path / "out.html")
-    assert [path.name for path in paths] == ["out.html", "out.json", "out.csv"]
+    assert [path.name for path in paths] == ["out.html", "out.report.json", "out.labels.csv"]
     page, everything = island(paths[0].read_text()), json.loads(paths[1].read_text())
     table = list(csv.DictReader(io.StringIO(paths[2].read_text())))
     names = [row["label"] for row in table]
@@ -228,10 +228,10 @@ def test_a_label_without_documents_has_no_score_rather_than_zero() -> None:
 
 
 def test_all_files_are_written_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "out.csv").mkdir()
+    (tmp_path / "out.labels.csv").mkdir()
     with pytest.raises(InputError, match="directory"):
         FOUR.report().write(tmp_path / "out.html")
-    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out.labels.csv"]
     written = Path.write_text
 
     def full(path: Path, text: str, **rest: Any) -> int:
@@ -242,7 +242,7 @@ def test_all_files_are_written_or_none(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(InputError, match="No space left"):
         FOUR.report().write(tmp_path / "other.html")
-    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out.labels.csv"]
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
@@ -251,6 +251,19 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(tmp_path: Pa
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="not a directory"):
         report_files(tmp_path / "file" / "out.html")
+
+
+def test_a_report_replaces_neither_the_documents_it_is_about_nor_files_of_a_model(tmp_path: Path) -> None:
+    (tmp_path / "test.json").touch()
+    (tmp_path / "test.labels.csv").touch()
+    assert len(report_files(tmp_path / "test.html", [tmp_path / "test.json", "-"])) == 3
+    with pytest.raises(InputError, match="documents it is about"):
+        report_files(
+            tmp_path / "test.html", [tmp_path / "sub" / ".." / "test.labels.csv", tmp_path / "test.labels.csv"]
+        )
+    (tmp_path / "model.json").touch()
+    with pytest.raises(InputError, match="holds a model"):
+        report_files(tmp_path / "other.html")
 
 
 def test_the_page_loads_nothing_and_no_name_can_run_a_script() -> None:

@@ -57,8 +57,10 @@ def evaluate(
             from hitin.commands import scoring
             from hitin.commands.labelled import Reading
             from hitin.commands.models import Deciding, load_classifier
+            from hitin.report import report_files
 
-            scoring.check_report(report)
+            if report is not None:
+                report_files(report, documents)
             deciding = Deciding(policy.value if policy else None, threshold, k, stop)
             classifier = load_classifier(model, deciding, device=device.value, best=best.value if best else None)
             others = scoring.load_baselines(model, baseline or (), device=device.value, own=not no_baseline)
@@ -67,11 +69,10 @@ def evaluate(
             found = scoring.evaluate_files(
                 classifier, documents, reading, progress, baselines=others, wants_report=report is not None
             )
-        if report is not None:
-            written = found.write_report(report, model, documents)
     if as_json:
         typer.echo(json.dumps({"model": model, **found.to_json()}, indent=2))
     else:
         print_tables(*scoring.score_tables(found, model))
-    if report is not None:
+    if report is not None:  # last: a disk without room for it loses no scores
+        written = found.write_report(report, model, documents)
         say(f"the report is in {', '.join(map(str, written))}")

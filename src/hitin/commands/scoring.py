@@ -12,12 +12,11 @@ from hitin import evaluation
 from hitin.baselines import baseline_folders
 from hitin.commands.console import FileProgress
 from hitin.commands.labelled import Reading, labelled_documents
-from hitin.errors import InputError, printable
+from hitin.errors import printable
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.evaluation import Evaluation
 from hitin.metrics import Scores
-from hitin.report import About, BaselineScores, ReportBuilder, report_files
-from hitin.writing import check_writable
+from hitin.report import About, BaselineScores, ReportBuilder
 
 _OTHER_LABELS = "A model is scored on labels of the taxonomy that it was trained with: is it the right model?"
 _SHOWN = {
@@ -78,18 +77,6 @@ class Scored:
             BaselineScores(name, against.scores, against.differences)
             for name, against in self.evaluation.baselines.items()
         ]
-
-
-def check_report(path: str | None) -> None:
-    """Whether a report can be written, before anything is computed."""
-    if path is None:
-        return
-    if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise InputError(
-            "a report is a page", kind="bad-option", file=path, remedy="Give it a name that ends in .html."
-        )
-    for file in report_files(path):
-        check_writable(file)
 
 
 def load_baselines(

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -20,6 +20,8 @@ from hitin.report.embedding import no_surrogates, safe_json
 from hitin.report.examples import Example
 from hitin.taxonomy import Taxonomy
 from hitin.writing import check_writable, replacing
+
+_MODEL = "model.json"  # what a folder of a model has
 
 
 @dataclass(frozen=True)
@@ -148,8 +150,8 @@ class Report:
         return to_html(self)
 
     def write(self, path: str | Path) -> list[Path]:
-        """Write `out.html`, and beside it `out.json` and `out.csv`: all of them, or none if one cannot be made."""
-        paths = report_files(path)
+        """Write `out.html`, and beside it `out.report.json` and `out.labels.csv`: all, or none if one cannot be."""
+        paths = report_files(path, self.about.files)
         texts = (self.to_html(), safe_json(self.to_json(), indent=1) + "\n", self.to_csv())
         with ExitStack() as stack:
             parts = [stack.enter_context(replacing(file)) for file in paths]
@@ -158,17 +160,28 @@ class Report:
         return paths
 
 
-def report_files(path: str | Path) -> list[Path]:
-    """The files that a report called `path` is written to; an `InputError` if they cannot be, before long work."""
+def report_files(path: str | Path, documents: Iterable[str | Path] = ()) -> list[Path]:
+    """The files that a report called `path` is written to; an `InputError` if they cannot be, before long work.
+
+    A report never takes the place of the `documents` it is about, nor stands among the files of a model.
+    """
     page = Path(path)
     if page.suffix.lower() not in (".html", ".htm"):
-        raise InputError(
-            "a report is a page, whose name ends in .html",
-            kind="bad-option",
-            file=str(path),
-            remedy="Its numbers are written beside it, as .json and .csv.",
-        )
-    files = [page, page.with_suffix(".json"), page.with_suffix(".csv")]
+        raise _no_report(page, "a report is a page, whose name ends in .html", "Its numbers are written beside it.")
+    if (page.parent / _MODEL).exists():
+        raise _no_report(page, "this folder holds a model", "Choose another folder for the report.")
+    files = [page, *(page.with_suffix(ending) for ending in (".report.json", ".labels.csv"))]
     for file in files:
         check_writable(file)
+        if any(_is_same(file, Path(other)) for other in documents):
+            raise _no_report(file, "the report would replace the documents it is about", "Choose another name for it.")
     return files
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether both lead to one file that is there."""
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def _no_report(path: Path, problem: str, remedy: str) -> InputError:
+    return InputError(problem, kind="bad-option", file=str(path), remedy=remedy)
