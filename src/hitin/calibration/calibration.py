@@ -2,21 +2,22 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hitin.calibration.tables import Table, check_shape, chunks, levels
+from hitin.calibration.tables import Table, check_shape, chunks
 from hitin.errors import InputError, shown
 from hitin.taxonomy import Taxonomy
-from hitin.taxonomy.levels import highest_below, lowest_above
+from hitin.taxonomy.levels import highest_below, level_slices, lowest_above
 
 Kind = Literal["none", "temperature", "isotonic"]
 Knots = tuple[tuple[float, float], ...]
 """Logits and the log-odds they stand for, both rising."""
 
-_LARGEST = float(np.finfo(np.float32).max)
+_LARGEST = float(np.finfo(np.float32).max) / 2  # of log-odds: two of them can be added
 _FIELDS = {"kind", "temperatures", "curves"}
 
 
@@ -45,29 +46,29 @@ class Calibration:
             if not _is_rising(knots):
                 raise _bad(f"a curve does not rise from knot to knot: {shown(knots)}")
 
+    def check(self, taxonomy: Taxonomy) -> None:
+        """Refuse a taxonomy of more or fewer levels."""
+        if self.temperatures and len(self.temperatures) != taxonomy.depth:
+            raise _bad(f"there are {len(self.temperatures)} temperatures for {taxonomy.depth} levels")
+
     def log_odds(self, logits: Table, taxonomy: Taxonomy) -> NDArray[np.float32]:
         """(documents, |Y|): the higher a label's logit, the higher its log-odds; always finite."""
         check_shape(logits, taxonomy)
-        if self.temperatures and len(self.temperatures) != taxonomy.depth:
-            raise _bad(f"there are {len(self.temperatures)} temperatures for {taxonomy.depth} levels")
+        self.check(taxonomy)
         found = np.empty(logits.shape, dtype=np.float32)
         for rows in chunks(*logits.shape):
-            for level, columns in enumerate(levels(taxonomy)):
+            for level, columns in enumerate(level_slices(taxonomy)):
                 values = self._of_level(level, logits[rows, columns].astype(np.float64))
                 found[rows, columns] = np.clip(values, -_LARGEST, _LARGEST)
         return found
 
+    def odds(self, logits: Table, taxonomy: Taxonomy) -> "LogOdds":
+        """Log-odds, and what is shown of them."""
+        return LogOdds(self.log_odds(logits, taxonomy), taxonomy, is_coherent=self.kind != "none")
+
     def probabilities(self, logits: Table, taxonomy: Taxonomy) -> NDArray[np.float32]:
         """(documents, |Y|): how probable each label is; once calibrated, none is more so than its parents."""
-        return self.probabilities_of_log_odds(self.log_odds(logits, taxonomy), taxonomy)
-
-    def probabilities_of_log_odds(self, log_odds: Table, taxonomy: Taxonomy) -> NDArray[np.float32]:
-        """`probabilities`, from what `log_odds` gave."""
-        found = np.empty(log_odds.shape, dtype=np.float32)
-        for rows in chunks(*log_odds.shape):
-            each = probabilities_of(log_odds[rows])
-            found[rows] = each if self.kind == "none" else coherent(each, taxonomy)
-        return found
+        return self.odds(logits, taxonomy).probabilities
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for `json.dumps`."""
@@ -93,22 +94,44 @@ class Calibration:
         return _along(self.curves[level], slope, logits) if self.curves and self.curves[level] else slope * logits
 
 
+class LogOdds:
+    """The calibrated log-odds of some documents: tables of them by labels, each made when it is asked for."""
+
+    def __init__(self, own: NDArray[np.float32], taxonomy: Taxonomy, *, is_coherent: bool) -> None:
+        self.own = own
+        """Of each label by itself."""
+        self.taxonomy = taxonomy
+        self.is_coherent = is_coherent
+
+    @cached_property
+    def shown(self) -> NDArray[np.float32]:
+        """Those of the probabilities that people see: `coherent`, once calibrated."""
+        return coherent(self.own, self.taxonomy) if self.is_coherent else self.own
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float32]:
+        found = np.empty(self.shown.shape, dtype=np.float32)
+        for rows in chunks(*self.shown.shape):
+            found[rows] = probabilities_of(self.shown[rows])
+        return found
+
+
 def probabilities_of(log_odds: Table) -> NDArray[np.float32]:
     """The logistic function, without overflow and as exact for small probabilities as for large ones."""
     small = np.exp(-np.abs(log_odds))
     return np.asarray(np.where(log_odds >= 0, 1, small) / (1 + small), dtype=np.float32)
 
 
-def coherent(probabilities: Table, taxonomy: Taxonomy) -> NDArray[Any]:
-    """Probabilities where no label is more probable than a parent; where that was so already, they stay the same.
+def coherent(table: Table, taxonomy: Taxonomy) -> NDArray[Any]:
+    """Log-odds or probabilities of which no label has higher ones than a parent; where that was so, they stay.
 
     Each is the mean of the lowest of itself and its ancestors and the highest of itself and its descendants: both
     rise or stay from child to parent, and rounding keeps that.
     """
-    check_shape(probabilities, taxonomy)
-    found = np.empty_like(probabilities)
-    for rows in chunks(*probabilities.shape):
-        part = probabilities[rows]
+    check_shape(table, taxonomy)
+    found = np.empty_like(table)
+    for rows in chunks(*table.shape):
+        part = table[rows]
         found[rows] = (lowest_above(part, taxonomy) + highest_below(part, taxonomy)) / 2
     return found
 

@@ -7,11 +7,14 @@ from numpy.typing import NDArray
 
 from hitin.calibration.calibration import Calibration, Kind
 from hitin.calibration.fitting import Histogram, curve, edges, histogram, temperature
-from hitin.calibration.tables import Table, Truth, check_shape, chunks, levels
+from hitin.calibration.tables import Table, Truth, check_shape, chunks
 from hitin.taxonomy import Taxonomy
+from hitin.taxonomy.levels import level_slices
 
 _FOLDS = 5
 _NEAREST = float(np.finfo(np.float32).eps)  # a probability nearer to 0 counts as this in a loss, which stays finite
+
+_COHERENT: tuple[Kind, ...] = ("temperature", "isotonic")  # kinds with which no label is more probable than a parent
 
 Rows = NDArray[np.int64]
 
@@ -30,11 +33,13 @@ def choose_calibration(
 ) -> tuple[Calibration, dict[Kind, float]]:
     """The kind that does best on documents it was not fitted on, fitted on all; and the log loss of each kind there.
 
-    Each fifth of the documents is left out in turn. Fewer than two documents tell nothing, and there are no losses.
+    Each fifth of the documents is left out in turn. It is never `none`, with which a label may be more probable than
+    its parents: where there is nothing to change, a temperature is near 1. Fewer than two documents tell nothing; then
+    it is 1, and there are no losses.
     """
     _check(logits, truth, taxonomy)
     if len(logits) < 2:
-        return Calibration(), {}
+        return Calibration("temperature", (1.0,) * taxonomy.depth), {}
     fold = np.random.default_rng(seed).permutation(len(logits)) % _FOLDS
     folds = [np.flatnonzero(fold == number) for number in range(_FOLDS)]
     by_level = _histograms(logits, truth, folds, taxonomy)
@@ -43,7 +48,7 @@ def choose_calibration(
         others = [Histogram.sum(parts[:number] + parts[number + 1 :]) for parts in by_level]
         for kind in losses:
             losses[kind] += _loss(_fitted(kind, others), logits, truth, held_out, taxonomy) / logits.size
-    best = min(losses, key=lambda kind: losses[kind])  # of equally good ones the simplest
+    best = min(_COHERENT, key=lambda kind: losses[kind])  # of equally good ones the simplest
     return _fitted(best, [Histogram.sum(parts) for parts in by_level]), losses
 
 
@@ -58,7 +63,7 @@ def _fitted(kind: Kind, by_level: list[Histogram]) -> Calibration:
 def _histograms(logits: Table, truth: Truth, parts: list[Rows], taxonomy: Taxonomy) -> list[list[Histogram]]:
     """For each level, the histograms of some parts of the documents, in the same bins."""
     found = []
-    for columns in levels(taxonomy):
+    for columns in level_slices(taxonomy):
         starts = edges(logits[:, columns], truth[:, columns])
         found.append([histogram(logits[:, columns], truth[:, columns], starts, rows) for rows in parts])
     return found

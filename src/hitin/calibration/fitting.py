@@ -12,7 +12,7 @@ from hitin.calibration.tables import Table, Truth, chunks
 
 _SAMPLE = 1 << 20  # logits among which quantiles are looked for
 _QUANTILES = 2048  # of all logits, and of those of true labels; up to so many values, each has a bin of its own
-_TEMPERATURES = (0.01, 100.0)
+_TEMPERATURES = (0.2, 20.0)
 _FEWEST_POSITIVES = 10  # for a curve
 _LEAST_SLOPE = 1e-3  # of a curve: what rises less would come out as the same number
 
@@ -72,18 +72,22 @@ def histogram(logits: Table, truth: Truth, starts: Table, rows: NDArray[np.int64
 def temperature(level: Histogram) -> float:
     """The one with the lowest log loss; 1 where no label is true or all are, which tells nothing.
 
-    With b = 1 / temperature the loss is sum(log(1 + exp(b x))) - b sum(x of positives). It is convex, so bisection
-    finds where its derivative changes sign.
+    As in Platt's scaling, p positives count as true to (p + 1) / (p + 2) and n others to 1 / (n + 2): documents that
+    are told apart without a fault do not make the model sure of everything. With b = 1 / temperature the loss is
+    sum(log(1 + exp(b x))) - b sum(x true to some share). It is convex, so bisection finds where its derivative changes
+    sign.
     """
     counts, positives, sums = level.used()
     if not 0 < positives.sum() < counts.sum():
         return 1.0
-    logits = sums / counts
+    logits, true = sums / counts, positives.sum()
+    negative_sum = sums.sum() - level.positive_sum
+    wanted = level.positive_sum * (true + 1) / (true + 2) + negative_sum / (counts.sum() - true + 2)
     coldest, hottest = map(math.log, _TEMPERATURES)
     for _ in range(60):
         middle = (coldest + hottest) / 2
         probabilities = (1 + np.tanh(math.exp(-middle) * logits / 2)) / 2
-        if sums @ probabilities > level.positive_sum:
+        if sums @ probabilities > wanted:
             coldest = middle
         else:
             hottest = middle

@@ -1,4 +1,4 @@
-"""Tables of documents by labels, in parts: some documents at a time, one level after the other."""
+"""Tables of documents by labels, in parts: some documents at a time."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,12 +18,6 @@ def chunks(documents: int, labels: int) -> Iterator[slice]:
     """The documents, so many at a time that work on them takes little memory."""
     rows = max(1, _CHUNK // max(labels, 1))
     return (slice(start, min(start + rows, documents)) for start in range(0, documents, rows))
-
-
-def levels(taxonomy: Taxonomy) -> Iterator[slice]:
-    """The labels of each level, which stand together."""
-    ends = np.cumsum(taxonomy.level_sizes).tolist()
-    return (slice(end - size, end) for end, size in zip(ends, taxonomy.level_sizes, strict=True))
 
 
 def check_shape(table: NDArray[Any], taxonomy: Taxonomy) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import busy, errors_as_json, file_progress, print_tables, say
+from hitin.commands.console import busy, errors_as_json, file_progress, print_tables, say, warn
 
 
 def tune(
@@ -33,10 +33,17 @@ def tune(
         typer.Option("--for", help="The F1 to tune for; mean is that of micro and macro."),
     ] = options.TuneFor.mean,
     precision: Annotated[
-        float | None, typer.Option(min=0, max=1, help="In place of F1: the most recall with this precision.")
+        float | None,
+        typer.Option(
+            min=0, max=1, help="In place of F1: the most recall with this precision, above 0; 1: no wrong label."
+        ),
     ] = None,
     calibration: Annotated[
-        options.CalibrationKind, typer.Option(help="How logits become probabilities.")
+        options.CalibrationKind,
+        typer.Option(
+            help="How logits become probabilities. With none, a label may be more probable than its parents; auto "
+            "takes the better of the others."
+        ),
     ] = options.CalibrationKind.auto,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the table; leave the model as it is.")] = False,
     device: options.Device = options.DeviceName.auto,
@@ -48,8 +55,9 @@ def tune(
     """Choose anew how a model decides: policy, thresholds and calibration. Nothing is trained.
 
     Training does this at its end. The table shows what each way gives on the documents: "tuned" where it was tuned on
-    them, "held out" where each fifth was decided by what was tuned on the others, by which the best is chosen. The
-    choice is written into decisions.json of the model.
+    them, "held out" where each fifth was decided by what was tuned on the others, by which the best is chosen; with
+    --precision among those that have it. The first row is as in papers: each label above 0.5, uncalibrated. The choice
+    is written into decisions.json of the model.
 
     Examples:
 
@@ -65,7 +73,10 @@ def tune(
             from hitin.commands.models import load_classifier
             from hitin.decisions import DecisionSettings
             from hitin.display import watching
+            from hitin.errors import InputError
 
+            if precision == 0:
+                raise InputError("the wished precision is 0", kind="bad-option", remedy="It is above 0 and at most 1.")
             settings = DecisionSettings(
                 policy=policy.value,
                 thresholds=thresholds.value,
@@ -81,6 +92,7 @@ def tune(
             tuned = tuning.tune_model(classifier, held, settings, model, watcher)
         if not dry_run:
             tuning.save_decisions(classifier, model)
+    warn(tuning.warnings_of(tuned))
     if as_json:
         typer.echo(json.dumps({"model": model, "decisions": tuned.decisions.describe(), **tuned.to_json()}, indent=2))
     else:

@@ -1,6 +1,6 @@
 """What `hitin tune` does: choose decisions on documents, show the table, write them into the model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -9,7 +9,6 @@ from rich.text import Text
 from hitin.commands.console import FileProgress
 from hitin.commands.labelled import Reading, read_labelled
 from hitin.decisions import DecisionSettings, Row, Tuned
-from hitin.errors import printable
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.inputs import Documents, check_labelled
 from hitin.model_card import model_card
@@ -57,24 +56,57 @@ def save_decisions(classifier: HierarchicalTextClassifier, folder: str) -> None:
     write_text(Path(folder) / CARD, [model_card(classifier)])
 
 
+def warnings_of(tuned: Tuned) -> Iterator[str]:
+    """What a person should know of the choice."""
+    if not tuned.reached:
+        yield (
+            f"no way to decide has a precision of {tuned.goal.precision:g} on these documents; the most precise is "
+            f"chosen, with {tuned.chosen.precision:.4f}"
+        )
+    if not tuned.folds and len(tuned.rows) > 2:
+        yield (
+            f"{tuned.documents:,} documents are too few to hold some of them out: chosen is what does best on those "
+            "it was tuned on"
+        )
+
+
 def tuning_tables(tuned: Tuned) -> list[Table | Text]:
     """What each way to decide gave, and which was chosen."""
     table = Table(title=f"{tuned.documents:,} documents, tuned for {tuned.goal.describe()}", title_justify="left")
     table.add_column("policy")
     table.add_column("thresholds")
-    for name in ("micro-F1", "macro-F1", "hierarchical F1", "precision", "recall", "tuned", "held out"):
+    for name in (*_SCORES.values(), *_of_goal(tuned)):
         table.add_column(name, justify="right")
     table.add_column("")
     for place, row in enumerate(tuned.rows):
-        table.add_row(*_cells(row), style="bold" if row.chosen else "", end_section=place == 0)
+        table.add_row(*_cells(tuned, row), style="bold" if row.chosen else "", end_section=place == 0)
     chosen = Text(f"chosen: {tuned.decisions.describe()}")
     return [table, chosen, *_calibration_lines(tuned)]
 
 
-def _cells(row: Row) -> list[str]:
-    scores = (row.micro_f1, row.macro_f1, row.hierarchical_f1, row.precision, row.recall, row.value, row.held_out)
-    mark = "chosen" if row.chosen else ""
-    return [row.policy, row.thresholds, *(f"{score:.4f}" for score in scores), printable(mark)]
+_SCORES = {
+    "micro_f1": "micro-F1",
+    "macro_f1": "macro-F1",
+    "hierarchical_f1": "hierarchical F1",
+    "precision": "precision",
+    "recall": "recall",
+}
+
+
+def _of_goal(tuned: Tuned) -> list[str]:
+    """The columns of what was tuned for: none for a wished precision, whose recall is a column already."""
+    if tuned.goal.precision is not None:
+        return []
+    return ["tuned", "held out"] if tuned.folds else ["tuned"]
+
+
+def _cells(tuned: Tuned, row: Row) -> list[str]:
+    of_goal = (row.value, row.held_out)[: len(_of_goal(tuned))]
+    scores = (*(getattr(row, name) for name in _SCORES), *of_goal)
+    marks = ["chosen"] if row.chosen else []
+    if not row.reached:
+        marks.append(f"below {tuned.goal.precision:g}")
+    return [row.name, row.thresholds, *(f"{score:.4f}" for score in scores), ", ".join(marks)]
 
 
 def _calibration_lines(tuned: Tuned) -> list[Table | Text]:

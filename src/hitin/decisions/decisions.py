@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hitin.calibration import Calibration
-from hitin.decisions.policies import POLICIES, WAYS, WITH_THRESHOLDS, Given, Policy
+from hitin.calibration import Calibration, LogOdds
+from hitin.decisions.policies import AS_SHOWN, POLICIES, WAYS, WITH_THRESHOLDS, Given, Policy
 from hitin.errors import InputError, shown
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.levels import without_orphans
@@ -39,7 +39,8 @@ class Decisions:
     calibration: Calibration = field(default_factory=Calibration)
     """From logits to probabilities that mean what they say."""
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
-    """What was tuned for the policies that were not chosen: their `threshold`, `k` and `stop`."""
+    """What was tuned for the policies that were not chosen: their `threshold`, `k` and `stop`, and the `calibration`
+    where it is another."""
     tuned: Mapping[str, Any] | None = field(default=None, compare=False)
     """How they were chosen, for people: the goal, the documents, and what each choice gave."""
 
@@ -61,23 +62,32 @@ class Decisions:
 
     def decide_and_stop(self, logits: Table, taxonomy: Taxonomy) -> tuple[Given, Given]:
         """Which labels each document gets, and which it would get but that the answer stops above them."""
-        return self._decided(self.calibration.log_odds(logits, taxonomy), taxonomy)
+        return self.decide_odds(self.calibration.odds(logits, taxonomy), taxonomy)
 
-    def decide_scores(self, scores: Table, taxonomy: Taxonomy) -> Given:
-        """`decide`, from calibrated log-odds."""
-        return self._decided(scores, taxonomy)[0]
+    def decide_odds(self, odds: LogOdds, taxonomy: Taxonomy) -> tuple[Given, Given]:
+        """`decide_and_stop`, from what this calibration made of the logits.
 
-    def _decided(self, scores: Table, taxonomy: Taxonomy) -> tuple[Given, Given]:
+        `raw`, `top-down` and `stop` go by the probabilities that are shown. The other policies weigh labels against
+        each other by the calibrated log-odds of each, before no label is shown above its parents.
+        """
+        scores = odds.shown if self.policy in AS_SHOWN else odds.own
         wanted = WAYS[self.policy](scores, log_odds_of(self.thresholds(taxonomy)), taxonomy, self.k)
         if not self.stop:
             return wanted, np.zeros_like(wanted)
-        sure = self.calibration.probabilities_of_log_odds(scores, taxonomy) >= self.stop
+        sure = odds.probabilities >= self.stop
         given = wanted & sure if self.policy == "raw" else without_orphans(wanted & sure, taxonomy)
         return given, wanted & ~given
 
     def probabilities(self, logits: Table, taxonomy: Taxonomy) -> NDArray[np.float32]:
         """(documents, |Y|): how probable each label is."""
         return self.calibration.probabilities(logits, taxonomy)
+
+    def check(self, taxonomy: Taxonomy) -> None:
+        """Refuse what does not fit a taxonomy: thresholds of other labels or levels, also those of other policies."""
+        for policy in (None, *self.others):
+            found = self.with_options(policy=policy)  # type: ignore[arg-type]
+            found.thresholds(taxonomy)
+            found.calibration.check(taxonomy)
 
     def thresholds(self, taxonomy: Taxonomy) -> NDArray[np.float64]:
         """(|Y|,): the threshold of each label."""
@@ -108,6 +118,8 @@ class Decisions:
             tuned = dict(self.others.get(policy, {}))
             if isinstance(tuned.get("threshold"), list):  # as JSON has it
                 tuned["threshold"] = tuple(tuned["threshold"])
+            if "calibration" in tuned:
+                tuned["calibration"] = Calibration.from_json(tuned["calibration"])
             changes = usual | tuned | changes
         found = replace(self, **changes)
         if threshold is not None and found.policy not in WITH_THRESHOLDS:
@@ -207,7 +219,9 @@ def _are_probabilities(threshold: object) -> bool:
 
 def _are_others(others: object) -> bool:
     return isinstance(others, Mapping) and all(
-        policy in POLICIES and isinstance(values, Mapping) and {"threshold", "k", "stop"} == set(values)
+        policy in POLICIES
+        and isinstance(values, Mapping)
+        and set(values) - {"calibration"} == {"threshold", "k", "stop"}
         for policy, values in others.items()
     )
 

@@ -1,5 +1,6 @@
 """Ways to decide, tuned on some documents: what is best for each policy, all thresholds looked at together."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -8,18 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hitin.calibration import Calibration
+from hitin.calibration import Calibration, LogOdds
 from hitin.decisions.critical import grid_size, points_given
 from hitin.decisions.decisions import Decisions, Threshold
 from hitin.decisions.goals import Goal, Numbers, Sheet, best_point, label_points, level_points, values
-from hitin.decisions.policies import POLICIES, Given, Policy, Scores, single_path
+from hitin.decisions.policies import AS_SHOWN, POLICIES, Given, Odds, Policy, single_path
 from hitin.decisions.settings import DecisionSettings, Thresholds
 from hitin.taxonomy import Taxonomy
-from hitin.taxonomy.levels import highest_below, lowest_above
+from hitin.taxonomy.levels import highest_below, level_slices, lowest_above
 
 _SHIFTS = np.linspace(-3, 3, 63)  # of all thresholds together, in log-odds; 0 is one of them
 _STOPS = np.arange(63) / 64
 _SHRINKAGE = 30.0  # true documents of a label at which its own threshold and that of its level count the same
+_SURE = 1e-9  # how near to 0 and 1 a threshold may be
 _MOST_LABELS = 32  # of a document, by `top-k`
 
 
@@ -55,10 +57,9 @@ def candidates(settings: DecisionSettings) -> Iterator[Candidate]:
 class Fit:
     """Candidates tuned on some documents."""
 
-    def __init__(self, scores: Scores, truth: Given, taxonomy: Taxonomy, goal: Goal, calibration: Calibration) -> None:
-        self.scores, self.truth, self.taxonomy = scores, truth, taxonomy
+    def __init__(self, odds: LogOdds, truth: Given, taxonomy: Taxonomy, goal: Goal, calibration: Calibration) -> None:
+        self.odds, self.truth, self.taxonomy = odds, truth, taxonomy
         self.goal, self.calibration = goal, calibration
-        self.level_starts = np.cumsum([0, *taxonomy.level_sizes[:-1]])
 
     def decisions(self, candidate: Candidate) -> Decisions:
         usual = Decisions(candidate.policy, calibration=self.calibration)
@@ -76,85 +77,104 @@ class Fit:
         return replace(usual, threshold=self._own_half())
 
     def halves(self, policy: Policy) -> list[Decisions]:
-        """Thresholds of one half: the model's own, and that of calibrated probabilities."""
+        """Thresholds of one half: the model's own, that of calibrated probabilities, and without calibration."""
         usual = Decisions(policy, calibration=self.calibration)
-        return [replace(usual, threshold=self._own_half()), usual]
+        return [replace(usual, threshold=self._own_half()), usual, Decisions(policy)]
 
     def _own_half(self) -> Threshold:
         """Where the model itself says one half: calibration may have moved it."""
         if self.calibration.kind == "none":
             return 0.5
         logits = np.zeros((1, len(self.taxonomy)), dtype=np.float32)
-        scores = self.calibration.log_odds(logits, self.taxonomy)[0]
-        return tuple(_probability(each) for each in scores[self.level_starts])
+        return self._by_level(self.calibration.log_odds(logits, self.taxonomy)[0])
 
     def _one(self, policy: Policy) -> Threshold:
-        grid = self._grid(grid_size(self.taxonomy, policy))
-        return _probability(grid[self._best(policy, self.scores, grid)])
+        scores = self._scores(policy)
+        grid = grid_of(scores, self.truth, grid_size(self.taxonomy, policy))
+        return _probability(grid[self._best(policy, scores, grid)])
 
     def _levels(self, policy: Policy) -> Threshold:
-        by_level = self._shifted(policy, self._level_thresholds)
-        return tuple(_probability(each) for each in by_level[self.level_starts])
+        return self._by_level(self._shifted(policy, self._alone(policy).levels))
 
     def _labels(self, policy: Policy) -> Threshold:
-        by_label = self._shifted(policy, self._label_thresholds)
+        by_label = self._shifted(policy, self._alone(policy).labels)
         return {name: _probability(each) for name, each in zip(self.taxonomy.labels, by_label, strict=True)}
+
+    def _by_level(self, log_odds: NDArray[np.floating[Any]]) -> Threshold:
+        return tuple(_probability(log_odds[labels.start]) for labels in level_slices(self.taxonomy))
+
+    def _scores(self, policy: Policy) -> Odds:
+        return self.odds.shown if policy in AS_SHOWN else self.odds.own
+
+    def _alone(self, policy: Policy) -> "Alone":
+        return self._alone_as_shown if policy in AS_SHOWN else self._alone_by_own
+
+    @cached_property
+    def _alone_as_shown(self) -> "Alone":
+        return Alone(self.odds.shown, self.truth, self.taxonomy, self.goal)
+
+    @cached_property
+    def _alone_by_own(self) -> "Alone":
+        return Alone(self.odds.own, self.truth, self.taxonomy, self.goal)
 
     def _shifted(self, policy: Policy, at: Numbers) -> Numbers:
         """The thresholds, found for labels as if each were decided by itself, moved together to where they serve the
         policy best."""
         if policy == "raw":
             return at
-        return np.asarray(at + _SHIFTS[self._best(policy, self.scores - at.astype(np.float32), _SHIFTS)])
+        gains = self._scores(policy) - at.astype(np.float32)
+        return np.asarray(at + _SHIFTS[self._best(policy, gains, _SHIFTS)])
 
-    def _best(self, policy: Policy, gains: Scores, grid: Numbers) -> int:
+    def _best(self, policy: Policy, gains: Odds, grid: Numbers) -> int:
         closed = self.goal.metric == "hierarchical"
         points = points_given(policy, gains, self.taxonomy, grid, closed=closed)
         return best_point(values(self.goal, sheet_of_points(points, self.truth, len(grid))))
 
-    @cached_property
-    def _level_thresholds(self) -> Numbers:
-        """(|Y|,) of log-odds."""
-        points = level_points(self.goal, self._raw_sheet, self.level_starts)
-        return np.asarray(np.repeat(self._raw_grid[points], self.taxonomy.level_sizes))
-
-    @cached_property
-    def _label_thresholds(self) -> Numbers:
-        """(|Y|,) of log-odds; those of rare labels are near that of their level."""
-        start = np.searchsorted(self._raw_grid, self._level_thresholds)
-        own = self._raw_grid[label_points(self.goal, self._raw_sheet, start)]
-        weight = self._raw_sheet.true / (self._raw_sheet.true + _SHRINKAGE)
-        return weight * own + (1 - weight) * self._level_thresholds
-
-    @cached_property
-    def _raw_grid(self) -> Numbers:
-        return self._grid(grid_size(self.taxonomy, "raw"))
-
-    @cached_property
-    def _raw_sheet(self) -> Sheet:
-        points = points_given("raw", self.scores, self.taxonomy, self._raw_grid)
-        return sheet_of_points(points, self.truth, len(self._raw_grid))
-
-    def _grid(self, size: int) -> Numbers:
-        """Rising log-odds that share out the scores that may matter, from below them all; 0 is one of them."""
-        count = min(self.scores.size, max(1000, 8 * int(self.truth.sum())))
-        highest = np.partition(self.scores.ravel(), self.scores.size - count)[-count:].astype(np.float64)
-        shared_out = np.quantile(highest, np.linspace(0, 1, size - 2))
-        return np.sort(np.append(shared_out, [0.0, highest.min() - 1]))
-
     def _best_k(self) -> int:
-        most = min(_MOST_LABELS, len(self.taxonomy))
-        best = np.argsort(-self.scores, axis=1, kind="stable")[:, :most]
-        points = np.zeros(self.scores.shape, dtype=np.int16)  # of the grid k = most, ..., 1
+        scores, most = self.odds.own, min(_MOST_LABELS, len(self.taxonomy))
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :most]
+        points = np.zeros(scores.shape, dtype=np.int16)  # of the grid k = most, ..., 1
         np.put_along_axis(points, best, np.arange(most, 0, -1, dtype=np.int16)[None], axis=1)
         sheet = sheet_of_points(highest_below(points, self.taxonomy), self.truth, most)
         return most - int(np.argmax(values(self.goal, sheet)))
 
     def _best_stop(self) -> float:
-        path = single_path(self.scores, np.zeros(1), self.taxonomy, 1)
-        sure = lowest_above(self.calibration.probabilities_of_log_odds(self.scores, self.taxonomy), self.taxonomy)
+        path = single_path(self.odds.own, np.zeros(1), self.taxonomy, 1)
+        sure = lowest_above(self.odds.probabilities, self.taxonomy)
         points = np.where(path, np.searchsorted(_STOPS, sure.ravel(), side="right").reshape(sure.shape), 0)
         return float(_STOPS[int(np.argmax(values(self.goal, sheet_of_points(points, self.truth, len(_STOPS)))))])
+
+
+class Alone:
+    """Thresholds of labels as if each were decided by itself: (|Y|,) of log-odds."""
+
+    def __init__(self, scores: Odds, truth: Given, taxonomy: Taxonomy, goal: Goal) -> None:
+        self.taxonomy, self.goal = taxonomy, goal
+        self.grid = grid_of(scores, truth, grid_size(taxonomy, "raw"))
+        self.sheet = sheet_of_points(points_given("raw", scores, taxonomy, self.grid), truth, len(self.grid))
+
+    @cached_property
+    def levels(self) -> Numbers:
+        """One a level."""
+        starts = np.array([labels.start for labels in level_slices(self.taxonomy)])
+        points = level_points(self.goal, self.sheet, starts)
+        return np.asarray(np.repeat(self.grid[points], self.taxonomy.level_sizes))
+
+    @cached_property
+    def labels(self) -> Numbers:
+        """One a label; those of rare labels are near that of their level."""
+        start = np.searchsorted(self.grid, self.levels)
+        own = self.grid[label_points(self.goal, self.sheet, start)]
+        weight = self.sheet.true / (self.sheet.true + _SHRINKAGE)
+        return weight * own + (1 - weight) * self.levels
+
+
+def grid_of(scores: Odds, truth: Given, size: int) -> Numbers:
+    """Rising log-odds that share out the scores that may matter, from below them all; 0 is one of them."""
+    count = min(scores.size, max(1000, 8 * int(truth.sum())))
+    highest = np.partition(scores.ravel(), scores.size - count)[-count:].astype(np.float64)
+    shared_out = np.quantile(highest, np.linspace(0, 1, size - 2))
+    return np.sort(np.append(shared_out, [0.0, highest.min() - 1]))
 
 
 def sheet_of_points(points: NDArray[np.integer[Any]], truth: Given, size: int) -> Sheet:
@@ -170,4 +190,7 @@ def sheet_of_points(points: NDArray[np.integer[Any]], truth: Given, size: int) -
 
 
 def _probability(log_odds: float) -> float:
-    return float(f"{1 / (1 + np.exp(-log_odds)):.9g}")
+    """Never quite 0 or 1, which would stand for every label and for none."""
+    small = math.exp(-abs(log_odds))
+    found = (1 if log_odds >= 0 else small) / (1 + small)
+    return float(f"{min(max(found, _SURE), 1 - _SURE):.9g}")

@@ -36,15 +36,21 @@ class Goal:
                 kind="bad-option",
                 remedy=f"It is one of {', '.join(get_args(Metric))}.",
             )
-        if self.precision is not None and not 0 < self.precision < 1:
+        if self.precision is not None and not 0 < self.precision <= 1:
             raise InputError(
-                f"the wished precision is {shown(self.precision)}", kind="bad-option", remedy="It is from 0 to 1."
+                f"the wished precision is {shown(self.precision)}",
+                kind="bad-option",
+                remedy="It is above 0 and at most 1.",
             )
 
     @property
     def weights(self) -> tuple[float, float]:
         """Of micro-F1 and of macro-F1."""
         return _WEIGHTS[self.metric]
+
+    def is_reached(self, precision: float) -> bool:
+        """Whether a precision is the wished one; always so of F1, which has no least value."""
+        return self.precision is None or precision >= self.precision
 
     def describe(self) -> str:
         if self.precision is not None:
@@ -61,15 +67,6 @@ class Sheet:
     right: Numbers
     given: Numbers
     true: Numbers
-
-    def __add__(self, other: "Sheet") -> "Sheet":
-        return Sheet(self.right + other.right, self.given + other.given, self.true + other.true)
-
-    def __sub__(self, other: "Sheet") -> "Sheet":
-        return Sheet(self.right - other.right, self.given - other.given, self.true - other.true)
-
-    def at(self, point: int) -> "Sheet":
-        return Sheet(self.right[:, [point]], self.given[:, [point]], self.true)
 
     def grouped(self, starts: Points) -> "Sheet":
         """Sums over runs of labels."""

@@ -1,4 +1,4 @@
-"""The ways from scores to labels. Scores are log-odds, tables of documents by labels."""
+"""The ways from scores to labels. Odds are log-odds, tables of documents by labels."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,30 +14,32 @@ from hitin.taxonomy.levels import with_ancestors, without_orphans
 Policy = Literal["raw", "consistent", "top-down", "single-path", "top-k"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 WITH_THRESHOLDS: tuple[Policy, ...] = ("raw", "consistent", "top-down")
-Scores = NDArray[np.floating[Any]]
+AS_SHOWN: tuple[Policy, ...] = ("raw", "top-down")
+"""Those that compare probabilities as people see them; the others weigh labels by what the model says of each."""
+Odds = NDArray[np.floating[Any]]
 Given = NDArray[np.bool_]
 
 _LARGEST = 1e6  # of a gain: thresholds of 0 and 1 have no finite log-odds
 _CELLS = 1 << 24  # of sums over paths at once
 
 
-def raw(scores: Scores, at: Scores, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
+def raw(scores: Odds, at: Odds, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
     """Every label above its threshold, whatever is above it."""
     return np.asarray(scores > at)
 
 
-def consistent(scores: Scores, at: Scores, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
+def consistent(scores: Odds, at: Odds, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
     """Of all sets of labels that hold the ancestors of each, the likeliest."""
     gains = np.subtract(scores, at, dtype=np.float64)
     return best_closed(np.clip(gains, -_LARGEST, _LARGEST, out=gains), taxonomy)
 
 
-def top_down(scores: Scores, at: Scores, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
+def top_down(scores: Odds, at: Odds, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
     """From the top, every label above its threshold whose parents are all given."""
     return without_orphans(scores > at, taxonomy)
 
 
-def single_path(scores: Scores, at: Scores, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
+def single_path(scores: Odds, at: Odds, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
     """One lowest label with its ancestors: those with the highest sum of scores."""
     ends, closures, starts = _paths(taxonomy)
     given = np.zeros(scores.shape, dtype=np.bool_)
@@ -48,7 +50,7 @@ def single_path(scores: Scores, at: Scores, taxonomy: Taxonomy, k: int) -> Given
     return with_ancestors(given, taxonomy)
 
 
-def top_k(scores: Scores, at: Scores, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
+def top_k(scores: Odds, at: Odds, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
     """The labels with the highest scores, k of them, and their ancestors."""
     given = np.zeros(scores.shape, dtype=np.bool_)
     best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
@@ -56,7 +58,7 @@ def top_k(scores: Scores, at: Scores, taxonomy: Taxonomy, k: int) -> Given:  # n
     return with_ancestors(given, taxonomy)
 
 
-WAYS: dict[Policy, Callable[[Scores, Scores, Taxonomy, int], Given]] = {
+WAYS: dict[Policy, Callable[[Odds, Odds, Taxonomy, int], Given]] = {
     "raw": raw,
     "consistent": consistent,
     "top-down": top_down,

@@ -1,11 +1,11 @@
 """What a model scores on some documents."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
 from hitin.metrics.counts import Counts, macro_f1, micro_f1, micro_precision, micro_recall
 from hitin.taxonomy import Taxonomy
+from hitin.taxonomy.levels import level_slices
 
 LEVEL_SCORES = ("micro_f1", "macro_f1", "precision", "recall")
 DOCUMENT_SCORES = (
@@ -32,20 +32,12 @@ class LevelScores:
     recall: float
 
 
-def level_slices(taxonomy: Taxonomy) -> Iterator[tuple[int, slice]]:
-    """Each level, from the top, and where its labels are: they are numbered level by level."""
-    start = 0
-    for level, size in enumerate(taxonomy.level_sizes, start=1):
-        yield level, slice(start, start + size)
-        start += size
-
-
 def by_level(counts: Counts, taxonomy: Taxonomy) -> list[LevelScores]:
     """Scores for each level, from the top."""
     if len(counts) != len(taxonomy):
         raise ValueError(f"these are counts of {len(counts)} labels, but the taxonomy has {len(taxonomy)}")
     found = []
-    for level, labels in level_slices(taxonomy):
+    for level, labels in enumerate(level_slices(taxonomy), start=1):
         part = counts[labels]
         f1s = micro_f1(part), macro_f1(part)
         found.append(LevelScores(level, len(part), *f1s, micro_precision(part), micro_recall(part)))

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from hitin.metrics.bootstrap import Floats, Ids
 from hitin.metrics.counts import Counts, ratio
 from hitin.metrics.looking import Cells
-from hitin.metrics.scores import at_name, level_name, level_slices
+from hitin.metrics.scores import at_name, level_name
 from hitin.taxonomy import Taxonomy
+from hitin.taxonomy.levels import level_slices
 
 AnyFloats = NDArray[np.floating[Any]]
 
@@ -75,7 +76,7 @@ class Sums:
         found: dict[str, Floats] = {}
         whole = np.zeros((5, len(weights)))
         light = self._light(weights)
-        for level, labels in level_slices(self.taxonomy):
+        for level, labels in enumerate(level_slices(self.taxonomy), start=1):
             sums = self._label_sums(light, labels)
             size = labels.stop - labels.start
             found |= {level_name(level, name): values for name, values in _flat(sums, size).items()}

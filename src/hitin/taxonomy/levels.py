@@ -27,6 +27,14 @@ class Step(NamedTuple):
         return np.asarray(ufunc.reduceat(rows, self.starts, axis=0))
 
 
+def level_slices(taxonomy: Taxonomy) -> Iterator[slice]:
+    """The labels of each level from the top, which stand together."""
+    start = 0
+    for size in taxonomy.level_sizes:
+        yield slice(start, start + size)
+        start += size
+
+
 def upwards(taxonomy: Taxonomy) -> Iterator[Step]:
     """From the lowest level to the top; the `ends` are parents."""
     levels = taxonomy.levels[taxonomy.edges[:, 1]]
