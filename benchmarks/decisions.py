@@ -23,7 +23,7 @@ from hitin.decisions import Decisions, DecisionSettings, tune
 from hitin.decisions.fitting import candidates
 from hitin.decisions.goals import Metric
 from hitin.estimator import HierarchicalTextClassifier
-from hitin.evaluation import logits_of, truth_table
+from hitin.evaluation import logits_in_parts, truth_table
 from hitin.inputs import documents_of
 from hitin.metrics import Tally
 from hitin.option_values import parse_option
@@ -63,7 +63,7 @@ def measure(data: Path, options: dict[str, Any]) -> dict[str, Any]:
     taxonomy, tables = classifier.taxonomy_, {}
     for name in ("val", "test"):
         documents = documents_of(taxonomy, *split(data, name), name)
-        logits = logits_of(classifier.model_, documents.texts, lambda _: None)
+        logits = logits_in_parts(classifier.model_, documents.texts, lambda _: None)
         tables[name] = (logits, truth_table(documents.labels, taxonomy))
     started = time.process_time()
     tune(*tables["val"], taxonomy)

@@ -13,7 +13,7 @@ from hitin import demo
 from hitin.datasets import icd10
 from hitin.demo import PHRASES, guess_table, guesses
 from hitin.display import Lines
-from hitin.estimator import HierarchicalTextClassifier, Scored
+from hitin.estimator import HierarchicalTextClassifier, ScoredTexts
 from hitin.taxonomy import Taxonomy
 from tests.conftest import Run, Write
 
@@ -101,7 +101,7 @@ def test_where_nothing_is_sure_the_most_probable_path_is_shown(monkeypatch: pyte
     classifier.fit(["x", "y", "z"], ["B", "C", "E"])
     rows = {"sure": [0.9, 0.1, 0.8, 0.7, 0.1], "unsure": [0.3, 0.4, 0.49, 0.1, 0.2]}
     likely = np.array(list(rows.values()), np.float32)
-    monkeypatch.setattr(classifier, "scored", lambda _: Scored(likely, likely > 0.5, np.zeros_like(likely, bool)))
+    monkeypatch.setattr(classifier, "scored", lambda _: ScoredTexts(likely, likely > 0.5, np.zeros_like(likely, bool)))
     sure, unsure = guesses(classifier, list(rows))
     assert (sure.paths, sure.is_sure) == (("A > B", "A > C"), True)
     assert sure.probabilities == pytest.approx((0.8, 0.7))

@@ -1,21 +1,31 @@
-"""Simpler models, trained on the same documents and kept in a model's folder: its scores can be seen beside theirs."""
+"""Simpler models, trained on the same documents and kept in a model's folder: its scores can be seen beside theirs.
 
-import shutil
-from collections.abc import Iterator
-from dataclasses import asdict
+They are trained before the model, in the folder of its training, and stand beside it once it is finished: until then
+the model that was there before keeps its own, and an interrupted training those that are done.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
 from pathlib import Path
+from typing import Literal
 
+from hitin.devices import alone, is_main_process, share_text, wait_for_all
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.inputs import Documents
-from hitin.methods import METHODS
-from hitin.model_folder import is_model
+from hitin.methods import METHODS, WholeMethod
+from hitin.model_folder import BASELINES, TRAINING, has_own_baselines, is_model, own_baselines, remove_tree
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
-from hitin.writing import unwritable
+from hitin.writing import unwritable, write_text
 
-FOLDER = "baselines"
+State = Literal["new", "begun", "finished"]
+
+_MARK = "begun.json"
+"""In the folder of a baseline under way: on what it is trained."""
 
 
 def check_baseline(method: str) -> Run:
@@ -29,28 +39,93 @@ def check_baseline(method: str) -> Run:
     return Run.of(method=method)
 
 
-def train_baseline(
-    method: str, model: Path, run: Run, taxonomy: Taxonomy, given: Documents, held: Documents | None, watcher: Watcher
-) -> HierarchicalTextClassifier:
-    """Train a method as it usually is, for the model of a folder: its documents, its seed, its way to decide."""
-    watcher.note(f"training the baseline {method} on the same documents")
-    options = asdict(run.decisions) | {"seed": run.training.seed}
-    classifier = HierarchicalTextClassifier(taxonomy, method=method, **options)
-    return classifier.fit_documents(given, held, out=model / FOLDER / method, resume="never", watcher=watcher)
+@dataclass(frozen=True)
+class BaselineTask:
+    """What baselines of a model are trained on and how: its documents, its seed, its way to decide, its device."""
+
+    model: Path
+    run: Run
+    taxonomy: Taxonomy
+    given: Documents
+    held: Documents | None
+    device: str = "auto"
+
+    def train(self, method: str, watcher: Watcher, *, resume: bool = True) -> HierarchicalTextClassifier | None:
+        """Train a method as it usually is, or go on with it; `None` in processes that have no part in it."""
+        folder = _under_way(self.model) / method
+        state: str = self._state(folder, method) if is_main_process() and resume else "new"
+        state = share_text(state)
+        if isinstance(METHODS[method], WholeMethod):  # which one process trains by itself
+            found = None
+            if is_main_process():
+                with alone():
+                    found = self._trained(method, folder, state, watcher)
+            wait_for_all()
+            return found
+        return self._trained(method, folder, state, watcher)
+
+    def _trained(self, method: str, folder: Path, state: str, watcher: Watcher) -> HierarchicalTextClassifier:
+        if state == "finished":
+            watcher.note(f"the baseline {method} is trained already")
+            return HierarchicalTextClassifier.load(folder, device=self.device)
+        watcher.note(f"training the baseline {method} on the same documents")
+        if state == "new" and is_main_process():
+            remove_tree(folder)
+            write_text(folder / _MARK, [json.dumps({"documents": self._fingerprint(method)}) + "\n"])
+        wait_for_all()
+        options = asdict(self.run.decisions) | {"seed": self.run.training.seed}
+        classifier = HierarchicalTextClassifier(self.taxonomy, method=method, device=self.device, **options)
+        return classifier.fit_documents(self.given, self.held, out=folder, watcher=watcher)
+
+    def _state(self, folder: Path, method: str) -> State:
+        """How far an earlier command has come with the same task."""
+        try:
+            mark = json.loads((folder / _MARK).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return "new"
+        if mark != {"documents": self._fingerprint(method)}:
+            return "new"
+        return "finished" if is_model(folder) else "begun"
+
+    def _fingerprint(self, method: str) -> str:
+        """Equal for tasks that must end with the same model."""
+        digest = blake2b(digest_size=16)
+        said = (check_baseline(method).to_toml(), asdict(self.run.decisions), self.run.training.seed)
+        digest.update(json.dumps(said).encode())
+        digest.update(json.dumps([self.taxonomy.labels, self.taxonomy.edges.tolist()]).encode())
+        for documents in (self.given, self.held or Documents([], [])):
+            digest.update(str(len(documents.texts)).encode())
+            for pair in zip(*documents, strict=True):
+                digest.update(json.dumps(pair).encode())
+        return digest.hexdigest()
 
 
-def remove_baselines(model: Path) -> None:
-    """Those of an earlier model in the same folder."""
-    try:
-        if (model / FOLDER).is_dir():
-            shutil.rmtree(model / FOLDER)
-    except OSError as error:
-        raise unwritable(model / FOLDER, error) from error
+def settle_baselines(model: Path, methods: Iterable[str]) -> None:
+    """Put the baselines beside their model, which is finished; what else was under way is removed."""
+    if not is_main_process():
+        return
+    ready, names = _under_way(model), list(methods)
+    if names:
+        remove_tree(model / BASELINES)
+        try:
+            (model / BASELINES).mkdir()
+            for name in names:
+                (ready / name / _MARK).unlink()
+                (ready / name).rename(model / BASELINES / name)
+        except OSError as error:
+            raise unwritable(model / BASELINES, error) from error
+        own_baselines(model)
+    remove_tree(ready)
 
 
 def baseline_folders(model: Path) -> Iterator[tuple[str, Path]]:
     """The baselines that were trained with a model, by name."""
-    folder = model / FOLDER
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+    if not has_own_baselines(model):
+        return
+    for path in sorted((model / BASELINES).iterdir()):
         if is_model(path):
             yield path.name, path
+
+
+def _under_way(model: Path) -> Path:
+    return model / TRAINING / BASELINES

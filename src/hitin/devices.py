@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 
+import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState, GradientState, PartialState
@@ -12,6 +14,7 @@ from torch import Tensor
 from hitin.errors import InputError, shown
 from hitin.settings import TrainingSettings
 
+_ALONE = ContextVar("alone", default=False)
 _STATES = (PartialState, AcceleratorState, GradientState)
 
 
@@ -74,19 +77,48 @@ def accelerated(device: str, settings: TrainingSettings) -> Iterator[Accelerator
             state._shared_state.update(values)
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """For work that other processes have no part in: it neither waits for them nor shares anything."""
+    before = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(before)
+
+
+def _has_company() -> bool:
+    return torch.distributed.is_initialized() and not _ALONE.get()
+
+
 def is_main_process() -> bool:
     """Whether this process is the one that writes files; the only one, mostly."""
-    return not torch.distributed.is_initialized() or torch.distributed.get_rank() == 0
+    return not _has_company() or torch.distributed.get_rank() == 0
 
 
 def wait_for_all() -> None:
     """Until every process has come so far."""
-    if torch.distributed.is_initialized():
+    if _has_company():
         torch.distributed.barrier()
 
 
 def share(tensors: Iterable[Tensor]) -> None:
     """Give every process the tensors of the main one."""
-    if torch.distributed.is_initialized():
+    if _has_company():
         for tensor in tensors:
             torch.distributed.broadcast(tensor, src=0)
+
+
+def share_text(text: str) -> str:
+    """The text of the main process, in every process. It travels as bytes, not as a pickle."""
+    if not _has_company():
+        return text
+    on_gpu = torch.distributed.get_backend() == "nccl"
+    device = torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
+    data = torch.from_numpy(np.frombuffer(text.encode(), dtype=np.uint8).copy()).to(device)
+    size = torch.tensor([len(data)], device=device)
+    share([size])
+    if not is_main_process():
+        data = torch.empty(int(size), dtype=torch.uint8, device=device)
+    share([data])
+    return data.cpu().numpy().tobytes().decode()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hitin import evaluation
 from hitin.decisions import Decisions, DecisionSettings, Tuned, rows_to_tune_on, steps_to_tune, tune
-from hitin.devices import choose_device, is_main_process, wait_for_all
+from hitin.devices import choose_device, is_main_process, share_text, wait_for_all
 from hitin.documents import Document
 from hitin.errors import InputError, shown
 from hitin.inputs import (
@@ -30,21 +30,21 @@ from hitin.inputs import (
 from hitin.metrics import Scores
 from hitin.model import Model, documents_at_once
 from hitin.model_card import model_card
-from hitin.model_folder import MANIFEST, TRAINING, load_model, save_model
+from hitin.model_folder import DECISIONS, MANIFEST, TRAINING, fingerprint_of, load_model, save_model
 from hitin.model_kinds import kind_of
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
 from hitin.training.loop import finish
 from hitin.training.progress import History
-from hitin.validation_scores import ValidationScores, save_validation
+from hitin.validation_scores import ValidationScores, load_validation, save_validation
 from hitin.writing import check_writable
 
 Resume = Literal["auto", "never"]
 _AT_ONCE = 4096  # documents scored at a time
 
 
-class Scored(NamedTuple):
+class ScoredTexts(NamedTuple):
     """Tables of documents by labels: how probable each is, whether it is given, whether only being unsure kept it."""
 
     probabilities: NDArray[np.float32]
@@ -190,8 +190,8 @@ class HierarchicalTextClassifier:
             )
             counts = np.bincount([label for ids in given.labels for label in ids], minlength=len(taxonomy))
             self._set(model, Decisions(), replace(history, label_counts=counts.tolist()))
-            if held is not None and is_main_process():
-                self.tune_documents(held, run.decisions, watcher)
+            if held is not None:
+                self._tune_together(held, run.decisions, watcher)
             if out is not None and is_main_process():
                 self.save(folder)
                 finish(folder / TRAINING)
@@ -199,11 +199,21 @@ class HierarchicalTextClassifier:
 
     def _set(self, model: Model, decisions: Decisions, history: History | None) -> None:
         self.model_ = model
+        self._source: tuple[Path, str] | None = None  # the folder it was loaded from, and the model's fingerprint
+        self.__dict__.pop("validation_", None)  # of an earlier model
         if history is not None:  # unknown of a model that was saved without it
             self.history_, self.sizes_ = history, history.documents
         self.decisions_ = decisions
         self.taxonomy_ = model.taxonomy
         self.classes_: NDArray[Any] = np.array(model.taxonomy.labels, dtype=object)
+
+    def _tune_together(self, held: Documents, settings: DecisionSettings, watcher: Watcher) -> None:
+        """`tune_documents` in the main process; the others take what came of it."""
+        if is_main_process():
+            self.tune_documents(held, settings, watcher)
+        text = share_text(self.decisions_.to_json())
+        if not is_main_process():
+            self.decisions_ = Decisions.from_json(text, DECISIONS)
 
     @property
     def label_counts(self) -> NDArray[np.int64] | None:
@@ -216,29 +226,32 @@ class HierarchicalTextClassifier:
     def predict(self, texts: Iterable[str], *, deepest: bool = False) -> list[set[str]]:
         """The labels of each text; but for the policy `raw`, a label never comes without its ancestors.
 
-        With `deepest`, only those that stand above none of the others: the end of each path.
+        With `deepest`, only the end of each path: those that stand above none of the others.
         """
         taxonomy = self._fitted().taxonomy
         found = []
         for some in chunks(texts_of(texts), documents_at_once(taxonomy, _AT_ONCE)):
             for row in self.scored(some).given:
                 labels: Iterable[int] = np.flatnonzero(row).tolist()
-                found.append({taxonomy.labels[label] for label in (taxonomy.deepest(labels) if deepest else labels)})
+                if deepest:
+                    labels = taxonomy.deepest(taxonomy.closure(labels))
+                found.append({taxonomy.labels[label] for label in labels})
         return found
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """(documents, |Y|): the probability of each label of `classes_`."""
         model = self._fitted()
-        logits = [model.logits(some) for some in chunks(texts_of(texts), documents_at_once(model.taxonomy, _AT_ONCE))]
-        found = [self.decisions_.probabilities(each, model.taxonomy) for each in logits]
+        found = [
+            self.decisions_.probabilities(evaluation.finite_logits(model, some), model.taxonomy)
+            for some in chunks(texts_of(texts), documents_at_once(model.taxonomy, _AT_ONCE))
+        ]
         return np.concatenate([np.empty((0, len(model.taxonomy)), dtype=np.float32), *found])
 
-    def scored(self, texts: Sequence[str]) -> Scored:
+    def scored(self, texts: Sequence[str]) -> ScoredTexts:
         """The probabilities of some texts, and the labels they are given."""
         model = self._fitted()
-        logits = model.logits(texts)
-        given, stopped = self.decisions_.decide_and_stop(logits, model.taxonomy)
-        return Scored(self.decisions_.probabilities(logits, model.taxonomy), given, stopped)
+        odds = self.decisions_.calibration.odds(evaluation.finite_logits(model, texts), model.taxonomy)
+        return ScoredTexts(odds.probabilities, *self.decisions_.decide_odds(odds, model.taxonomy))
 
     def evaluate(self, texts: Iterable[str], labels: Iterable[Labels]) -> Scores:
         """Scores of what `predict` says, over all and by level, with their intervals. Both may be streams."""
@@ -255,7 +268,7 @@ class HierarchicalTextClassifier:
         `options` are those of `hitin.decisions.settings`: `policy="top-down"`, `tune_for="macro"` and so on.
         """
         given = documents_of(self._fitted().taxonomy, texts, labels, "validation")
-        return self.tune_documents(given, DecisionSettings(**options))
+        return self.tune_documents(given, DecisionSettings.of(**options))
 
     def tune_documents(
         self, held: Documents, settings: DecisionSettings | None = None, watcher: Watcher | None = None
@@ -264,7 +277,7 @@ class HierarchicalTextClassifier:
         model, told = self._fitted(), watcher or Watcher()
         some = held.take(rows_to_tune_on(len(held.texts), model.taxonomy, model.run.training.seed).tolist())
         with told.counting("scoring", len(some.texts)) as advance:
-            logits = evaluation.logits_of(model, some.texts, advance)
+            logits = evaluation.logits_in_parts(model, some.texts, advance)
         scores = ValidationScores(logits, evaluation.truth_table(some.labels, model.taxonomy))
         return self.tune_scores(scores, settings or DecisionSettings(), told)
 
@@ -277,11 +290,21 @@ class HierarchicalTextClassifier:
         return found
 
     def save(self, folder: str | Path) -> None:
-        """Write the model into a folder."""
-        model, history = self._fitted(), getattr(self, "history_", None)
-        check_writable(Path(folder) / MANIFEST)
-        save_validation(Path(folder), getattr(self, "validation_", None))
-        save_model(model, Path(folder), decisions=self.decisions_, history=history, card=model_card(self))
+        """Write the model into a folder, with the scores of its validation documents."""
+        model, history, path = self._fitted(), getattr(self, "history_", None), Path(folder)
+        check_writable(path / MANIFEST)
+        validation = self._validation()
+        save_model(model, path, decisions=self.decisions_, history=history, card=model_card(self))
+        save_validation(path, validation, fingerprint_of(path))
+
+    def _validation(self) -> ValidationScores | None:
+        """The scores of validation documents, perhaps still in the folder that the model was loaded from."""
+        if hasattr(self, "validation_") or self._source is None:
+            return getattr(self, "validation_", None)
+        try:
+            return load_validation(self._source[0], self.taxonomy_, self._source[1])
+        except InputError:  # there are none, or those of another model
+            return None
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto") -> "HierarchicalTextClassifier":
@@ -292,6 +315,7 @@ class HierarchicalTextClassifier:
         loaded = cls(model.taxonomy, device=device, **options)
         model.to(chosen)
         loaded._set(model, decisions, history)
+        loaded._source = Path(folder), fingerprint_of(Path(folder))
         return loaded
 
     def _fitted(self) -> Model:

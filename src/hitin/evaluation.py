@@ -79,13 +79,25 @@ def truth_table(labels: Sequence[LabelIds], taxonomy: Taxonomy) -> Table:
     return truth
 
 
-def logits_of(model: Model, texts: Sequence[str], advance: Advance) -> Probabilities:
-    """(documents, |Y|), some documents at a time."""
+def finite_logits(model: Model, texts: Sequence[str]) -> Probabilities:
+    """(documents, |Y|), which are numbers that decisions can be made of."""
+    logits = model.logits(texts)
+    if not np.isfinite(logits).all():
+        raise InputError(
+            "the model gives scores that are not finite numbers: it is damaged, or its training went astray",
+            kind="damaged-model",
+            remedy="Train it again, with a lower learning rate or in fp32; the log of its training says when it began.",
+        )
+    return logits
+
+
+def logits_in_parts(model: Model, texts: Sequence[str], advance: Advance) -> Probabilities:
+    """`finite_logits`, some documents at a time."""
     logits = np.empty((len(texts), len(model.taxonomy)), dtype=np.float32)
     size = documents_at_once(model.taxonomy, _AT_ONCE)
     for start in range(0, len(texts), size):
         some = texts[start : start + size]
-        logits[start : start + len(some)] = model.logits(some)
+        logits[start : start + len(some)] = finite_logits(model, some)
         advance(len(some))
     return logits
 

@@ -6,8 +6,9 @@ one that was damaged or mixed with another is recognised.
 """
 
 import json
+import shutil
 from collections.abc import Iterable
-from hashlib import file_digest
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ DECISIONS = "decisions.json"
 HISTORY = "history.json"
 CARD = "README.md"
 TRAINING = "training"
+BASELINES = "baselines"
+BASELINES_OF = "of.json"
+"""In the folder of baselines: which model they were trained for."""
 
 _FIXED = (RUN, TAXONOMY, WEIGHTS)
 """What every model has and no one may change. Each kind of model has text files of its own."""
@@ -60,6 +64,8 @@ def save_model(model: Model, folder: Path, *, decisions: Decisions, history: His
     checksums = {name: _checksum(folder / name) for name in sorted({*_FIXED, *fixed})}
     manifest = {"format": FORMAT, "hitin": __version__, "files": checksums}
     write_text(folder / MANIFEST, [json.dumps(manifest, indent=2) + "\n"])
+    if not has_own_baselines(folder):
+        remove_tree(folder / BASELINES)  # of an earlier model
 
 
 def load_model(folder: Path) -> tuple[Model, Decisions, History | None]:
@@ -80,7 +86,36 @@ def load_model(folder: Path) -> tuple[Model, Decisions, History | None]:
     if HISTORY in files:
         with telling(folder / HISTORY):
             history = History.from_json((folder / HISTORY).read_text(encoding="utf-8"))
-    return model, _decisions(folder / DECISIONS), history
+    return model, _decisions(folder / DECISIONS, taxonomy), history
+
+
+def fingerprint_of(folder: Path) -> str:
+    """Equal for folders of the same weights and the same taxonomy."""
+    files = _manifest(folder)
+    return sha256(f"{files[WEIGHTS]} {files[TAXONOMY]}".encode()).hexdigest()
+
+
+def has_own_baselines(folder: Path) -> bool:
+    """Whether the baselines that are in a model's folder were trained for this model."""
+    try:
+        found = json.loads((folder / BASELINES / BASELINES_OF).read_text(encoding="utf-8"))
+        return bool(found["model"] == fingerprint_of(folder))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def own_baselines(folder: Path) -> None:
+    """Note that the baselines in a model's folder were trained for this model."""
+    write_text(folder / BASELINES / BASELINES_OF, [json.dumps({"model": fingerprint_of(folder)}) + "\n"])
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder with all that is in it, where there is one."""
+    try:
+        if folder.is_dir():
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise unwritable(folder, error) from error
 
 
 def is_model(folder: Path) -> bool:
@@ -150,9 +185,15 @@ def _checksum(path: Path) -> str:
         return file_digest(file, "sha256").hexdigest()
 
 
-def _decisions(path: Path) -> Decisions:
+def _decisions(path: Path, taxonomy: Taxonomy) -> Decisions:
     """The usual ones where the file is missing: it may be changed, and models are older than it."""
     if not path.exists():
         return Decisions()
     with telling(path):
-        return Decisions.from_json(path.read_text(encoding="utf-8"), str(path))
+        found = Decisions.from_json(path.read_text(encoding="utf-8"), str(path))
+    try:
+        found.check(taxonomy)
+    except InputError as error:
+        remedy = "Tune again with hitin tune; or delete the file, and the policy and threshold are the usual ones."
+        raise InputError(error.message, kind="damaged-model", file=str(path), remedy=remedy) from error
+    return found

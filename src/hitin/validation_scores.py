@@ -14,6 +14,7 @@ from hitin.writing import unwritable
 
 FILE = "validation.safetensors"
 LARGEST = 64 * 2**20  # bytes; of more it is not kept
+_MODEL = "model"  # what the file says of the model it belongs to
 _OTHERS = "Name a file of labelled documents to tune on."
 
 
@@ -24,12 +25,13 @@ class ValidationScores(NamedTuple):
     truth: NDArray[np.bool_]
 
 
-def save_validation(folder: Path, scores: ValidationScores | None) -> None:
-    """Write them, or remove those of an earlier model."""
+def save_validation(folder: Path, scores: ValidationScores | None, model: str) -> None:
+    """Write them, or remove those of an earlier model. `model` is the fingerprint of the folder's model."""
     path = folder / FILE
     if scores is not None and scores.logits.nbytes <= LARGEST:
         truth = np.packbits(scores.truth, axis=1)
-        save_tensors(path, {"logits": torch.from_numpy(scores.logits), "truth": torch.from_numpy(truth)})
+        tensors = {"logits": torch.from_numpy(scores.logits), "truth": torch.from_numpy(truth)}
+        save_tensors(path, tensors, {_MODEL: model})
         return
     try:
         path.unlink(missing_ok=True)
@@ -37,8 +39,8 @@ def save_validation(folder: Path, scores: ValidationScores | None) -> None:
         raise unwritable(path, error) from error
 
 
-def load_validation(folder: Path, taxonomy: Taxonomy) -> ValidationScores:
-    """Those of a folder's model."""
+def load_validation(folder: Path, taxonomy: Taxonomy, model: str) -> ValidationScores:
+    """Those in a folder, which must be of the model with this fingerprint."""
     path = folder / FILE
     if not path.is_file():
         raise InputError(
@@ -47,8 +49,10 @@ def load_validation(folder: Path, taxonomy: Taxonomy) -> ValidationScores:
             file=str(path),
             remedy=f"It was trained without any, by an older hitin, or they were too many. {_OTHERS}",
         )
-    tensors, _ = load_tensors(path, remedy=_OTHERS)
+    tensors, metadata = load_tensors(path, remedy=_OTHERS)
     try:
+        if metadata.get(_MODEL) != model:
+            raise ValueError("it was written with other weights or another taxonomy")
         logits, packed = tensors["logits"].numpy(), tensors["truth"].numpy()
         truth = np.unpackbits(packed, axis=1, count=len(taxonomy)).astype(np.bool_)
         if logits.shape != truth.shape or logits.shape[1] != len(taxonomy) or logits.dtype != np.float32:

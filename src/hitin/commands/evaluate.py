@@ -22,6 +22,7 @@ def evaluate(
     policy: options.Policy = None,
     k: options.K = None,
     stop: options.Stop = None,
+    uncalibrated: options.Uncalibrated = False,
     baseline: Annotated[
         list[str] | None,
         typer.Option(metavar="MODEL", help="Another model to score beside this one; may be given again."),
@@ -50,6 +51,7 @@ def evaluate(
         hitin evaluate model test.jsonl
         hitin evaluate model test.jsonl --report report.html
         hitin evaluate model test.csv --policy consistent --threshold 0.3
+        hitin evaluate model test.jsonl --policy raw --uncalibrated
         hitin evaluate model test.jsonl --baseline other-model --json > scores.json
     """
     with errors_as_json(as_json):
@@ -61,7 +63,7 @@ def evaluate(
 
             if report is not None:
                 report_files(report, documents)
-            deciding = Deciding(policy.value if policy else None, threshold, k, stop)
+            deciding = Deciding(policy.value if policy else None, threshold, k, stop, uncalibrated)
             classifier = load_classifier(model, deciding, device=device.value, best=best.value if best else None)
             others = scoring.load_baselines(model, baseline or (), device=device.value, own=not no_baseline)
         reading = Reading(encoding=encoding, text_key=text_key, label_key=label_key)

@@ -1,15 +1,18 @@
 """A trained model for use, with what the command line says about its decisions."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from hitin.decisions import Policy
+from hitin.commands.console import say
+from hitin.decisions import Decisions, Policy
+from hitin.decisions.policies import WITH_THRESHOLDS
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.model_folder import TRAINING
 from hitin.neural import NeuralModel
 from hitin.training.checkpoint import load_tensors
 from hitin.training.kept_weights import best_path
+from hitin.training.progress import SELECT
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,17 @@ class Deciding:
     threshold: float | None = None
     k: int | None = None
     stop: float | None = None
+    uncalibrated: bool = False
+    """Whether the model's own probabilities are wanted."""
+
+    def changed(self, decisions: Decisions) -> Decisions:
+        """What the model has, with these changes."""
+        found = decisions.uncalibrated() if self.uncalibrated else decisions
+        policy = self.policy
+        if self.threshold is not None and policy is None and found.policy not in WITH_THRESHOLDS:
+            say(f"the policy {found.policy} has no threshold: --policy consistent is taken")
+            policy = "consistent"
+        return found.with_options(policy=policy, threshold=self.threshold, k=self.k, stop=self.stop)
 
 
 def load_classifier(
@@ -29,7 +43,9 @@ def load_classifier(
     classifier = HierarchicalTextClassifier.load(folder, device=device)
     if best is not None:
         _take_weights(classifier, best_path(Path(folder) / TRAINING, best))
-    classifier.decisions_ = classifier.decisions_.with_options(**asdict(deciding or Deciding()))
+        if best != SELECT and classifier.decisions_.tuned:
+            say("decisions were tuned for the model's own weights, not for those of --best")
+    classifier.decisions_ = (deciding or Deciding()).changed(classifier.decisions_)
     return classifier
 
 

@@ -137,5 +137,15 @@ Stop = Annotated[
 ]
 
 
+Uncalibrated = Annotated[
+    bool,
+    typer.Option(
+        "--uncalibrated",
+        help="Take the model's own probabilities, at 0.5 unless --threshold says otherwise: with --policy raw it is "
+        "what papers do.",
+    ),
+]
+
+
 def unescaped(separator: str | None) -> str | None:
     return separator.replace("\\t", "\t") if separator is not None else None

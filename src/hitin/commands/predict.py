@@ -31,6 +31,7 @@ def predict(
     policy: options.Policy = None,
     k: options.K = None,
     stop: options.Stop = None,
+    uncalibrated: options.Uncalibrated = False,
     format: Annotated[
         options.DocumentFormat, typer.Option(help="The format of the texts, where it is not recognised.")
     ] = options.DocumentFormat.auto,
@@ -59,7 +60,7 @@ def predict(
 
         if out is not None:
             check_writable(out)
-        deciding = Deciding(policy.value if policy else None, threshold, k, stop)
+        deciding = Deciding(policy.value if policy else None, threshold, k, stop, uncalibrated)
         classifier = load_classifier(model, deciding, device=device.value)
     wanted = files or ["-"]
     if "-" in wanted and sys.stdin is not None and sys.stdin.isatty() and person_watches():

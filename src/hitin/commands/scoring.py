@@ -12,7 +12,7 @@ from hitin import evaluation
 from hitin.baselines import baseline_folders
 from hitin.commands.console import FileProgress
 from hitin.commands.labelled import Reading, labelled_documents
-from hitin.errors import printable
+from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.evaluation import Evaluation
 from hitin.metrics import Scores
@@ -83,9 +83,15 @@ def load_baselines(
     model: str, others: Sequence[str], *, device: str = "auto", own: bool = True
 ) -> dict[str, HierarchicalTextClassifier]:
     """The models to score beside one, by name: those that were trained with it, and others."""
-    folders = dict(baseline_folders(Path(model))) if own else {}
-    folders |= {printable(other, most=60): Path(other) for other in others}
-    return {name: HierarchicalTextClassifier.load(folder, device=device) for name, folder in folders.items()}
+    found = {}
+    for name, folder in baseline_folders(Path(model)) if own else ():
+        try:
+            found[name] = HierarchicalTextClassifier.load(folder, device=device)
+        except InputError as error:
+            remedy = "Leave out the model's baselines with --no-baseline, or copy the model again."
+            raise InputError(error.message, kind=error.kind, file=error.file, remedy=remedy) from error
+    folders = {printable(other, most=60): Path(other) for other in others}
+    return found | {name: HierarchicalTextClassifier.load(folder, device=device) for name, folder in folders.items()}
 
 
 def evaluate_files(

@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 
 import typer
 
-from hitin.baselines import check_baseline, remove_baselines, train_baseline
+from hitin.baselines import BaselineTask, check_baseline, settle_baselines
 from hitin.commands.console import INTERRUPTED, FileProgress, say
 from hitin.commands.labelled import Reading, command, doubts, read_labelled
-from hitin.devices import accelerated
+from hitin.devices import accelerated, wait_for_all
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
 from hitin.inputs import Documents, check_labelled, hold_out
@@ -127,14 +127,14 @@ def train_model(task: Task, data: Data, *, resume: Resume, watcher: Watcher) -> 
     """Train, and write the model into its folder."""
     keep_freed_memory()
     train, val = _held_out(task.run, data, watcher) if data.val is None else (data.train, data.val)
-    remove_baselines(Path(task.out))
-    baselines = {
-        method: train_baseline(method, Path(task.out), task.run, data.taxonomy, train, val, watcher)
-        for method in task.baselines
-    }
+    folder = Path(task.out)
+    besides = BaselineTask(folder, task.run, data.taxonomy, train, val, task.classifier.device)
+    baselines = {method: besides.train(method, watcher, resume=resume == "auto") for method in task.baselines}
     classifier = task.classifier.set_params(taxonomy=data.taxonomy)
     classifier.fit_documents(train, val, out=task.out, resume=resume, watcher=watcher)
-    return Trained(task.out, task.classifier, baselines)
+    settle_baselines(folder, baselines)
+    wait_for_all()
+    return Trained(task.out, task.classifier, {name: each for name, each in baselines.items() if each is not None})
 
 
 def _held_out(run: Run, data: Data, watcher: Watcher) -> tuple[Documents, Documents | None]:
@@ -152,8 +152,8 @@ def _held_out(run: Run, data: Data, watcher: Watcher) -> tuple[Documents, Docume
 
 def leave(out: str) -> NoReturn:
     """End after an interruption, with word of what is saved and how to go on."""
-    state = Path(out) / TRAINING / CHECKPOINT
-    if not state.is_file():
+    state = next((Path(out) / TRAINING).rglob(CHECKPOINT), None)  # of the model, or of a baseline
+    if state is None:
         raise KeyboardInterrupt
     say(f"stopped; the state is saved in {state}")
     say(f"Go on with: {repeat_command(sys.argv[1:])}")
@@ -200,7 +200,7 @@ def show_trained(trained: Trained) -> str:
         ("model", trained.folder),
     ]
     lines = [f"  {name:<12}{printable(value, most=1000)}" for name, value in rows]
-    if chosen.get("micro_f1") == 0:
+    if chosen.get("micro_f1") == 0 and not (_tuned_row(trained.classifier) or {}).get("micro_f1"):
         lines.append("No validation document was given a right label: more documents or epochs may help,")
         lines.append("and --top 3 shows the most probable labels all the same.")
     texts = command("predict", trained.folder)

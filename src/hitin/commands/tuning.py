@@ -12,7 +12,7 @@ from hitin.decisions import DecisionSettings, Row, Tuned
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.inputs import Documents, check_labelled
 from hitin.model_card import model_card
-from hitin.model_folder import CARD, DECISIONS
+from hitin.model_folder import CARD, DECISIONS, fingerprint_of
 from hitin.training.log import Watcher
 from hitin.validation_scores import load_validation
 from hitin.writing import check_writable, write_text
@@ -41,7 +41,9 @@ def tune_model(
 ) -> Tuned:
     """Choose the decisions anew."""
     if documents is None:
-        return classifier.tune_scores(load_validation(Path(folder), classifier.taxonomy_), settings, watcher)
+        path = Path(folder)
+        scores = load_validation(path, classifier.taxonomy_, fingerprint_of(path))
+        return classifier.tune_scores(scores, settings, watcher)
     return classifier.tune_documents(documents, settings, watcher)
 
 

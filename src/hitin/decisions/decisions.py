@@ -131,6 +131,13 @@ class Decisions:
             raise _bad(f"the policy {found.policy} has no k", "Leave it out, or choose the policy top-k.")
         return found
 
+    def uncalibrated(self) -> "Decisions":
+        """The same on the model's own probabilities. What was tuned on calibrated ones does not go with these: the
+        threshold is one half, and nothing stops."""
+        if self.calibration.kind == "none":
+            return self
+        return replace(self, calibration=Calibration(), threshold=0.5, stop=0.0, others={}, tuned=None)
+
     def describe(self) -> str:
         """A few words for people."""
         words: list[str] = [self.policy]

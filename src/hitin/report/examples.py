@@ -127,7 +127,11 @@ class Examples:
 
 
 def document_f1(given: Table, truth: Table) -> NDArray[np.float64]:
-    """F1 of each document; 1 where it has no label and was given none."""
+    """F1 of each document; 1 where it has no label and was given none.
+
+    Samples-F1 counts such a document as 0, as scikit-learn does. But it is answered rightly, and the report must not
+    show it among the worst.
+    """
     size = given.sum(axis=1) + truth.sum(axis=1)
     return np.where(size > 0, 2 * (given & truth).sum(axis=1) / np.maximum(size, 1), 1.0)
 

@@ -1,16 +1,16 @@
 """How far a training run has come, and what came of it."""
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from hitin.batches import Examples
-from hitin.decisions.settings import DecisionSettings
 from hitin.training.checkpoint import checksum, frozen_weights
 
 if TYPE_CHECKING:
     from hitin.neural import NeuralModel
+    from hitin.settings import Run
 
 SELECT = "select"
 BESTS = (SELECT, "micro", "macro")
@@ -100,8 +100,7 @@ def selection_score(record: dict[str, float], by: str) -> tuple[float, float]:
 def fingerprint(model: "NeuralModel", train: Examples, val: Examples | None, processes: int = 1) -> str:
     """Equal for runs that must end with equal weights."""
     digest = blake2b(digest_size=16)
-    run = replace(model.run.with_training(checkpoint_seconds=0.0, tensorboard=False), decisions=DecisionSettings())
-    digest.update(run.to_toml().encode())
+    digest.update(_settings_of_weights(model.run).encode())
     digest.update("\0".join(model.taxonomy.labels).encode())
     digest.update(model.taxonomy.edges.tobytes())
     frozen = {name: weight.cpu() for name, weight in frozen_weights(model.network).items()}
@@ -110,3 +109,9 @@ def fingerprint(model: "NeuralModel", train: Examples, val: Examples | None, pro
         digest.update(examples.fingerprint().encode() if examples is not None else b"none")
     digest.update(str(processes).encode())
     return digest.hexdigest()
+
+
+def _settings_of_weights(run: "Run") -> str:
+    """The sections of a run that the weights depend on, in the same words as before there were decisions to choose."""
+    sections = run.with_training(checkpoint_seconds=0.0, tensorboard=False).to_toml().rstrip("\n").split("\n\n")
+    return "\n\n".join(section for section in sections if not section.startswith("[decisions]")) + "\n"
