@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor
 
-from hitin.encoders import build_encoder, encoder_config, restore_encoder
+from hitin.encoders import build_encoder, encoder_config, numbers_of, restore_encoder
 from hitin.encoders.interface import Encoded
 from hitin.encoders.textrcnn import TextRCNN, TextRCNNSettings
 from hitin.errors import InputError
@@ -144,6 +145,7 @@ def test_words_begin_with_the_vectors_of_a_file(write: Write) -> None:
     torch.manual_seed(0)
     encoder, tokenizer, covered = build_encoder(TextRCNNSettings(vectors=str(path), min_count=1), TEXTS)
     assert isinstance(encoder, TextRCNN)
+    assert isinstance(tokenizer, Tokenizer)
     table = {word: encoder.embedding.weight[number] for word, number in tokenizer.get_vocab().items()}
     assert set(table) == {"[PAD]", "[UNK]", "a", "b", "c", "d", "zebra"}
     assert table["b"].tolist() == [1, 2, 3]
@@ -157,6 +159,7 @@ def test_words_begin_with_the_vectors_of_a_file(write: Write) -> None:
 def test_rare_words_are_unknown_and_so_are_words_of_other_texts() -> None:
     encoder, tokenizer, covered = build_encoder(TextRCNNSettings(**SMALL | {"min_count": 2}), TEXTS)
     assert covered is None
+    assert isinstance(tokenizer, Tokenizer)
     assert sorted(tokenizer.get_vocab()) == ["[PAD]", "[UNK]", "a", "b", "c", "d"]
     assert encode(tokenizer, ["zebra a other"], 9)[0].tolist() == [UNKNOWN, tokenizer.token_to_id("a"), UNKNOWN]
     assert isinstance(encoder, TextRCNN)
@@ -172,6 +175,6 @@ def test_a_textrcnn_is_restored_with_the_width_of_its_words(vectors: bool, write
     (Path(path).unlink if vectors else str)()
     again = restore_encoder(chosen, tokenizer, None, 3 if vectors else 6)
     again.load_state_dict(encoder.state_dict())
-    documents = encode(tokenizer, TEXTS, 9)
+    documents = numbers_of(tokenizer, TEXTS, 9)
     ids, lengths = torch.from_numpy(documents.padded(np.arange(5))), torch.from_numpy(documents.lengths)
     assert torch.equal(again.eval()(ids, lengths).vector, encoder.eval()(ids, lengths).vector)

@@ -141,7 +141,7 @@ def test_what_suits_an_encoder_stands_below_what_is_given() -> None:
         ({"method": "linear", "epochs": 3}, "no option 'epochs' for tfidf and linear", "linear has validation, seed"),
         ({"method": "linear", "loss": "bce"}, "no option 'loss' for tfidf and linear", "[loss] for networks"),
         ({"method": "linear", "height": 3}, "no option 'height' for tfidf and linear", "the method hitin"),
-        ({"method": "linear", "max_length": 9}, "no option 'max_length'", "textrcnn and a transformer"),
+        ({"method": "linear", "max_length": 9}, "no option 'max_length'", "textrcnn and bag and a transformer"),
         ({"method": "linear", "ngram": 3}, "no option 'ngram'", "Did you mean ngrams?"),
         ({"method": "linear", "ngrams": 0}, "ngrams is 0", "at least 1"),
         ({"method": "linear", "min_df": 0}, "min_df is 0", "at least 1"),

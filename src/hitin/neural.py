@@ -8,13 +8,20 @@ from typing import ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 from torch import Tensor
 
 from hitin.batches import Examples
 from hitin.chance import own_chance
 from hitin.damage import telling
-from hitin.encoders import EncoderSettings, build_encoder, encoder_config, restore_encoder
+from hitin.encoders import (
+    AnyTokenizer,
+    EncoderSettings,
+    build_encoder,
+    encoder_config,
+    numbers_of,
+    read_tokenizer,
+    restore_encoder,
+)
 from hitin.encoders.tfidf import TfidfSettings
 from hitin.encoders.transformer import TransformerSettings, need_transformers
 from hitin.encoders.vectors import Coverage
@@ -25,7 +32,7 @@ from hitin.model import Model
 from hitin.network import Network, logits_of
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
-from hitin.tokens import Ragged, encode
+from hitin.tokens import Ragged
 from hitin.training.log import Watcher
 from hitin.training.loop import train
 from hitin.training.progress import History
@@ -39,7 +46,7 @@ class NeuralModel(Model):
     """A network with what it takes to use it: the taxonomy, the tokenizer and the settings."""
 
     network: Network
-    tokenizer: Tokenizer
+    tokenizer: AnyTokenizer
     taxonomy: Taxonomy
     run: Run
     coverage: Coverage | None = None
@@ -99,7 +106,7 @@ class NeuralModel(Model):
         self.network.to(device)
 
     def tokens(self, texts: Sequence[str]) -> Ragged:
-        return encode(self.tokenizer, texts, _encoder_settings(self.run).max_length)
+        return numbers_of(self.tokenizer, texts, _encoder_settings(self.run).max_length)
 
     def examples(self, texts: Sequence[str], labels: Sequence[Sequence[int]]) -> Examples:
         return Examples(self.tokens(texts), Ragged.of(labels), len(self.taxonomy))
@@ -120,13 +127,13 @@ class NeuralModel(Model):
     @classmethod
     def restored(cls, taxonomy: Taxonomy, run: Run, tensors: Mapping[str, Tensor], files: Mapping[str, Path]) -> Self:
         with telling(files[TOKENIZER]):
-            tokenizer = Tokenizer.from_file(str(files[TOKENIZER]))
+            tokenizer = read_tokenizer(_encoder_settings(run), files[TOKENIZER])
         config = files[ENCODER].read_text(encoding="utf-8") if ENCODER in files else None
         return cls(_restored_network(run, taxonomy, tokenizer, tensors, config), tokenizer, taxonomy, run)
 
 
 def _restored_network(
-    run: Run, taxonomy: Taxonomy, tokenizer: Tokenizer, tensors: Mapping[str, Tensor], config: str | None
+    run: Run, taxonomy: Taxonomy, tokenizer: AnyTokenizer, tensors: Mapping[str, Tensor], config: str | None
 ) -> Network:
     own = {name.removeprefix("method."): tensor for name, tensor in tensors.items() if name.startswith("method.")}
     width = tensors["encoder.embedding.weight"].shape[1] if "encoder.embedding.weight" in tensors else 0

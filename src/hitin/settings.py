@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hitin.decisions.settings import DecisionSettings
+from hitin.encoders.bag import BagSettings
 from hitin.encoders.textrcnn import TextRCNNSettings
 from hitin.encoders.tfidf import TfidfSettings
 from hitin.encoders.transformer import TransformerSettings
@@ -18,6 +19,7 @@ from hitin.methods import METHODS, WholeMethod
 from hitin.option_values import bad_option, coerced, toml_value, types_of
 
 TEXTRCNN = "textrcnn"
+BAG = "bag"
 TFIDF = "tfidf"
 
 Selection = Literal["sum", "micro", "macro"]
@@ -82,7 +84,9 @@ class TrainingSettings:
 class Run:
     """All settings of a model and its training. Some methods have no use for `loss` and most of `training`."""
 
-    encoder: TextRCNNSettings | TransformerSettings | TfidfSettings = field(default_factory=TextRCNNSettings)
+    encoder: TextRCNNSettings | BagSettings | TransformerSettings | TfidfSettings = field(
+        default_factory=TextRCNNSettings
+    )
     method: Any = field(default_factory=METHODS["hitin"].settings)
     loss: LossSettings = field(default_factory=LossSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
@@ -96,7 +100,7 @@ class Run:
     def encoder_name(self) -> str:
         if isinstance(self.encoder, TransformerSettings):
             return self.encoder.encoder
-        return TFIDF if isinstance(self.encoder, TfidfSettings) else TEXTRCNN
+        return next(name for name, settings in _ENCODERS.items() if type(self.encoder) is settings)
 
     @classmethod
     def of(
@@ -109,7 +113,7 @@ class Run:
     ) -> "Run":
         """Defaults; over them what suits the encoder, then a preset or a TOML file, then options by name.
 
-        `encoder` is `textrcnn`, or the name or folder of a Hugging Face model; `tfidf` goes with the method `linear`.
+        `encoder` is `textrcnn`, `bag`, or the name or folder of a Hugging Face model; `tfidf` goes with `linear`.
         What is `None` is not given.
         """
         given = {} if preset is None else read_preset(preset)
@@ -144,7 +148,7 @@ class Run:
 
 
 _SECTIONS: dict[str, tuple[Any, ...]] = {
-    "encoder": (TextRCNNSettings, TransformerSettings, TfidfSettings),
+    "encoder": (TextRCNNSettings, BagSettings, TransformerSettings, TfidfSettings),
     "method": tuple(method.settings for method in METHODS.values()),
     "loss": (LossSettings,),
     "training": (TrainingSettings,),
@@ -233,7 +237,7 @@ def _run(options: Mapping[str, object]) -> Run:
     return Run(**{section: settings[section](**values[section]) for section in sections})
 
 
-_ENCODERS: dict[str, Any] = {TEXTRCNN: TextRCNNSettings, TFIDF: TfidfSettings}
+_ENCODERS: dict[str, Any] = {TEXTRCNN: TextRCNNSettings, BAG: BagSettings, TFIDF: TfidfSettings}
 """Those with a name of their own. Any other is the name or folder of a transformer."""
 _COMMON: dict[str, Any] = {"loss": LossSettings, "training": TrainingSettings, "decisions": DecisionSettings}
 """The sections that are the same for all."""
@@ -271,7 +275,7 @@ def _remedy(name: str, method_name: str, known: set[str]) -> str:
     methods = [method for method, found in METHODS.items() if name in _names((found.settings,))]
     if methods:
         return f"It is an option of the method {' and '.join(methods)}."
-    encoders = {TEXTRCNN: TextRCNNSettings, "a transformer": TransformerSettings, TFIDF: TfidfSettings}
+    encoders = _ENCODERS | {"a transformer": TransformerSettings}
     having = [encoder for encoder, found in encoders.items() if name in types_of(found)]
     if having:
         return f"It is an option of the text encoder {' and '.join(having)}."

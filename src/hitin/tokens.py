@@ -74,7 +74,7 @@ def word_tokenizer(texts: Iterable[str], *, size: int, min_count: int) -> Tokeni
     trainer = trainers.WordLevelTrainer(
         vocab_size=size + len(SPECIAL), min_frequency=min_count, special_tokens=SPECIAL, show_progress=False
     )
-    tokenizer.train_from_iterator(map(_sound, texts), trainer)
+    tokenizer.train_from_iterator(map(sound, texts), trainer)
     return tokenizer
 
 
@@ -88,7 +88,7 @@ def subword_tokenizer(texts: Iterable[str], *, size: int, min_count: int) -> Tok
     trainer = trainers.BpeTrainer(
         vocab_size=size + len(SPECIAL), min_frequency=min_count, special_tokens=SPECIAL, show_progress=False
     )
-    tokenizer.train_from_iterator(map(_sound, texts), trainer)
+    tokenizer.train_from_iterator(map(sound, texts), trainer)
     return tokenizer
 
 
@@ -110,11 +110,11 @@ def _encoded(tokenizer: Tokenizer, texts: Iterable[str], max_length: int) -> Ite
     tokenizer.enable_truncation(max_length)
     waiting = iter(texts)
     while chunk := list(islice(waiting, _AT_ONCE)):
-        short = [_sound(text.lstrip()[: max_length * _CHARACTERS]) for text in chunk]
+        short = [sound(text.lstrip()[: max_length * _CHARACTERS]) for text in chunk]
         for encoding in tokenizer.encode_batch_fast(short):
             yield encoding.ids or [UNKNOWN]
 
 
-def _sound(text: str) -> str:
+def sound(text: str) -> str:
     """Without halves of characters, which JSON may hold and the library refuses."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,117 @@
+"""Texts as bags of words, runs of words and pieces of words: which of them a text has, in no order."""
+
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitin.tokens import PAD, SPECIAL, UNKNOWN, Ragged, sound
+
+_WORD = re.compile(r"\w+")
+_LONGEST = 64  # characters of a word that are looked at
+_PIECE = "#"  # begins the name of a piece, so that it is never taken for a word
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What counts as a feature of a text."""
+
+    runs: int
+    """Runs of up to so many words."""
+    pieces: tuple[int, int]
+    """The shortest and the longest piece of a word, in characters, its ends marked; (0, 0): none."""
+
+    def features(self, text: str, most: int) -> Iterator[str]:
+        """The features of the first words of a text, some of them several times."""
+        words = [word[:_LONGEST] for word in _words(text, most)]
+        yield from words
+        for length in range(2, self.runs + 1):
+            yield from map(" ".join, zip(*(words[start:] for start in range(length)), strict=False))
+        for word in words:
+            yield from _pieces_of(word, *self.pieces)
+
+
+@dataclass(frozen=True)
+class Bags:
+    """The features that are known, each with its weight: the more, the fewer training documents have it."""
+
+    shape: Shape
+    terms: tuple[str, ...]
+    """In the order of their numbers, which begin after the special tokens."""
+    weights: tuple[float, ...]
+
+    @classmethod
+    def learnt(cls, texts: Sequence[str], shape: Shape, *, size: int, min_count: int, max_length: int) -> Self:
+        """The features of most of these texts, the most frequent ones first."""
+        counts: Counter[str] = Counter()
+        for text in texts:
+            counts.update(set(shape.features(text, max_length)))
+        chosen = sorted((term for term, count in counts.items() if count >= min_count), key=lambda t: (-counts[t], t))
+        terms = tuple(chosen[:size])
+        weights = tuple(float(np.float32(np.log((1 + len(texts)) / (1 + counts[term])) + 1)) for term in terms)
+        return cls(shape, terms, weights)
+
+    def encode(self, texts: Iterable[str], max_length: int) -> Ragged:
+        """The numbers of each text's features; a text without any has the unknown one."""
+        return Ragged.of(self._numbers(text, max_length) for text in texts)
+
+    def all_weights(self) -> NDArray[np.float32]:
+        """Those of the special tokens too: padding has none."""
+        special = np.ones(len(SPECIAL))
+        special[PAD] = 0
+        return np.concatenate([special, self.weights]).astype(np.float32)
+
+    def get_vocab_size(self) -> int:
+        return len(self.terms) + len(SPECIAL)
+
+    def to_str(self) -> str:
+        """JSON that `from_str` reads."""
+        shape = {"runs": self.shape.runs, "pieces": list(self.shape.pieces)}
+        return json.dumps({"bags": shape, "terms": self.terms, "weights": self.weights}, ensure_ascii=False)
+
+    @classmethod
+    def from_str(cls, text: str) -> Self:
+        found = json.loads(text)
+        shape = Shape(int(found["bags"]["runs"]), (int(found["bags"]["pieces"][0]), int(found["bags"]["pieces"][1])))
+        terms, weights = tuple(map(str, found["terms"])), tuple(map(float, found["weights"]))
+        if len(terms) != len(weights) or len(set(terms)) != len(terms):
+            raise ValueError("its terms and their weights do not fit")
+        return cls(shape, terms, weights)
+
+    def _numbers(self, text: str, max_length: int) -> list[int]:
+        known = self._places
+        features = dict.fromkeys(self.shape.features(text, max_length))
+        return [known[each] for each in features if each in known] or [UNKNOWN]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {term: place for place, term in enumerate(self.terms, start=len(SPECIAL))}
+
+
+def _words(text: str, most: int) -> Iterator[str]:
+    """The first words of a text in lower case."""
+    short = unicodedata.normalize("NFKC", sound(text[: most * _LONGEST])).lower()
+    for number, found in enumerate(_WORD.finditer(short)):
+        if number == most:
+            return
+        yield found.group()
+
+
+@lru_cache(maxsize=1 << 17)
+def _pieces_of(word: str, shortest: int, longest: int) -> tuple[str, ...]:
+    """`<gut>` of `gut` has, with 3 and 4, the pieces `<gu`, `gut`, `ut>`, `<gut` and `gut>`."""
+    if not longest:
+        return ()
+    marked = f"<{word}>"
+    return tuple(
+        _PIECE + marked[start : start + length]
+        for length in range(shortest, longest + 1)
+        for start in range(len(marked) - length + 1)
+    )
