@@ -10,9 +10,10 @@ import torch
 from hitin import __version__
 from hitin.decisions import Decisions
 from hitin.encoders.tfidf import TfidfSettings
+from hitin.encoders.transformer import TransformerSettings
 from hitin.errors import printable
 from hitin.methods import METHODS, NeuralMethod
-from hitin.settings import TEXTRCNN, TFIDF, Run
+from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def _metadata(run: Run) -> Iterator[str]:
     yield from ("---", "library_name: hitin", "pipeline_tag: text-classification", "tags:")
     yield from (f"- {tag}" for tag in ("hierarchical-text-classification", "multi-label-classification"))
     yield f"- {run.method_name}"
-    if re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", run.encoder_name) and run.encoder_name not in (TEXTRCNN, TFIDF):
+    if re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", run.encoder_name) and isinstance(run.encoder, TransformerSettings):
         yield f"base_model: {run.encoder_name}"  # the name of a model of the hub, not a folder
     yield from ("metrics:", "- f1", "---")
 
