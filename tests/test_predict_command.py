@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,11 +16,13 @@ import pytest
 
 from hitin.commands.prediction import Answers, answer_lines, path_of
 from hitin.commands.standard_input import LiveInput
+from hitin.decisions import Decisions
 from hitin.documents import Document, read_documents
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.taxonomy import Taxonomy
 from tests.conftest import REPOSITORY, Run, Write
+from tests.training_harness import documents as animals
 
 TICKETS = REPOSITORY / "examples" / "tickets"
 LOW = ("--policy", "consistent", "--threshold", "0.2")  # so that a model that has hardly learnt gives labels, too
@@ -337,3 +340,183 @@ def test_what_cannot_be_scored_is_told_with_its_place(model: Path, run: Run, wri
         assert words in result.stderr
         report = json.loads(run("evaluate", model, file, "--json").stdout)
         assert report["exit_code"] == 2
+
+
+# How labels are chosen, for one command.
+
+OLD = Path(__file__).parent / "data" / "model-before-tuning"
+
+
+@pytest.mark.parametrize("policy", ["consistent", "top-down", "single-path", "top-k"])
+def test_every_policy_answers_with_whole_paths(policy: str, model: Path, run: Run) -> None:
+    found = answers(run("predict", model, TICKETS / "train.jsonl", "--policy", policy).stdout)
+    taxonomy = Taxonomy.read(TICKETS / "taxonomy.tsv")
+    assert len(found) == 30
+    for answer in found:
+        numbers = [taxonomy.index(label) for label in answer["labels"]]  # type: ignore[attr-defined]
+        assert numbers == list(taxonomy.closure(numbers))
+        if policy == "single-path" and numbers:
+            assert len(answer["paths"]) == 1  # type: ignore[arg-type]
+
+
+def test_k_labels_are_given_with_their_ancestors(model: Path, run: Run, write: Write) -> None:
+    file = write("text.txt", "my card was charged twice\n")
+    (answer,) = answers(run("predict", model, file, "--policy", "top-k", "--k", 2, "--top", 2).stdout)
+    assert set(answer["top"]) <= set(answer["labels"])  # type: ignore[call-overload]
+    result = run("predict", model, file, "--policy", "consistent", "--k", 2)
+    assert result.exit_code == 2
+    assert "has no k" in result.stderr
+
+
+def test_an_answer_stops_where_it_is_unsure_and_says_what_it_left_out(model: Path, run: Run, write: Write) -> None:
+    file = write("text.txt", "my card was charged twice\n")
+    whole = ("--policy", "single-path", "--stop", "0", "--all-scores")
+    (path,) = answers(run("predict", model, file, *whole).stdout)
+    scores = path["scores"]
+    assert isinstance(scores, dict)
+    end = path["labels"][-1]  # type: ignore[index]
+    stop = f"{scores[end] + 1e-3}"
+    (answer,) = answers(run("predict", model, file, "--policy", "single-path", "--stop", stop).stdout)
+    assert end not in answer["labels"]  # type: ignore[operator]
+    assert end in answer["unsure"]  # type: ignore[operator]
+
+
+def test_the_deepest_labels_are_the_ends_of_paths_in_both_worlds(model: Path, run: Run) -> None:
+    documents = list(read_documents(TICKETS / "train.jsonl"))
+    options = ("--policy", "raw", "--threshold", "0.15", "--uncalibrated")
+    found = answers(run("predict", model, TICKETS / "train.jsonl", *options, "--deepest").stdout)
+    classifier = HierarchicalTextClassifier.load(model)
+    classifier.decisions_ = classifier.decisions_.uncalibrated().with_options(policy="raw", threshold=0.15)
+    expected = classifier.predict([each.text for each in documents], deepest=True)
+    assert [set(answer["labels"]) for answer in found] == expected  # type: ignore[call-overload]
+    assert any(expected)
+
+
+def test_uncalibrated_are_the_numbers_of_papers(model: Path, run: Run) -> None:
+    found = json.loads(
+        run("evaluate", model, TICKETS / "train.jsonl", "--policy", "raw", "--uncalibrated", "--json").stdout
+    )
+    assert found["decisions"] == {
+        "policy": "raw", "calibration": "none", "stop": 0.0, "threshold": 0.5, "words": "raw, threshold 0.5"
+    }  # fmt: skip
+    classifier = HierarchicalTextClassifier.load(model)
+    documents = list(read_documents(TICKETS / "train.jsonl"))
+    classifier.decisions_ = Decisions("raw")
+    scores = classifier.evaluate([each.text for each in documents], [each.labels for each in documents])
+    assert found["micro_f1"] == scores.micro_f1
+
+
+def test_a_threshold_alone_takes_a_policy_that_has_one(model: Path, run: Run, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(model, moved)
+    (moved / "decisions.json").write_text('{"policy": "single-path"}')
+    result = run("predict", moved, TICKETS / "train.jsonl", "--threshold", "0.2")
+    assert result.exit_code == 0
+    assert result.stderr == "the policy single-path has no threshold: --policy consistent is taken\n"
+    (moved / "decisions.json").write_text('{"policy": "consistent", "threshold": 0.2}')
+    assert run("predict", moved, TICKETS / "train.jsonl").stdout == result.stdout
+    result = run("predict", model, TICKETS / "train.jsonl", "--policy", "single-path", "--threshold", "0.2")
+    assert result.exit_code == 2
+    assert "single-path has no threshold" in result.stderr
+
+
+def test_decisions_for_other_labels_are_refused_with_their_file(model: Path, run: Run, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(model, moved)
+    for text, words in (
+        ('{"threshold": [0.5]}', "1 thresholds for 3 levels"),
+        ('{"threshold": {"Login": 0.5}}', "has no threshold"),
+        ('{"calibration": {"kind": "temperature", "temperatures": [1]}}', "1 temperatures for 3 levels"),
+        ('{"others": {"raw": {"threshold": [0.5], "k": 3, "stop": 0.0}}}', "1 thresholds for 3 levels"),
+    ):
+        (moved / "decisions.json").write_text(text)
+        result = run("predict", moved, TICKETS / "train.jsonl")
+        assert result.exit_code == 2
+        assert words in result.stderr
+        assert str(moved / "decisions.json") in result.stderr
+
+
+def test_decisions_of_another_epochs_weights_are_doubted(model: Path, run: Run) -> None:
+    result = run("evaluate", model, TICKETS / "test.csv", "--best", "macro")
+    assert "tuned for the model's own weights" in result.stderr
+    assert run("evaluate", model, TICKETS / "test.csv", "--best", "select").stderr == ""
+
+
+def test_scores_that_are_no_numbers_are_told(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier = HierarchicalTextClassifier.load(model)
+    for wrong in (np.nan, np.inf):
+        logits = np.full((1, 20), wrong, dtype=np.float32)
+        monkeypatch.setattr(type(classifier.model_), "logits", lambda _, texts, logits=logits: logits)  # noqa: ARG005
+        for ask in (classifier.predict, classifier.predict_proba):
+            with pytest.raises(InputError, match="not finite numbers"):
+                ask(["a text"])
+
+
+# The report.
+
+
+def test_the_report_is_written_after_the_scores_are_told(model: Path, run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "new" / "page.html"
+    result = run("evaluate", model, TICKETS / "test.csv", "--report", page)
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in page.parent.iterdir()) == ["page.html", "page.labels.csv", "page.report.json"]
+    assert str(page) in result.stderr
+    assert str(tmp_path) not in json.loads((page.parent / "page.report.json").read_text())["about"]["files"][0]
+
+
+def test_a_full_disk_loses_no_scores(model: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    result = run("evaluate", model, TICKETS / "test.csv", "--report", tmp_path / "page.html", "--json")
+    assert result.exit_code == 2
+    assert 0 <= json.loads(result.stdout)["micro_f1"] <= 1
+    assert "No space left" in result.stderr
+
+
+def test_a_report_never_replaces_a_file_that_is_read(model: Path, run: Run, tmp_path: Path) -> None:
+    test = tmp_path / "test.labels.csv"
+    shutil.copy(TICKETS / "test.csv", test)
+    before = test.read_bytes()
+    for report, words in (
+        (tmp_path / "test.html", "documents it is about"),
+        (model / "model.html", "holds a model"),
+        (tmp_path / "test.json", "ends in .html"),
+    ):
+        result = run("evaluate", model, test, "--report", report)
+        assert result.exit_code == 2
+        assert words in result.stderr
+        assert result.stdout == ""
+    assert test.read_bytes() == before
+
+
+# Models from before decisions were tuned.
+
+
+def test_a_model_from_before_thresholds_decides_at_one_half(run: Run, write: Write) -> None:
+    expected = json.loads((OLD / "answers.json").read_text())
+    old = HierarchicalTextClassifier.load(OLD)
+    assert old.decisions_ == Decisions("consistent", 0.5)
+    assert old.predict_proba(expected["texts"]) == pytest.approx(np.array(expected["probabilities"]), abs=1e-5)
+    found = old.predict(expected["texts"])
+    assert [sorted(labels) for labels in found] == expected["labels"]
+    assert any(found)
+    file = write("texts.txt", "\n".join(expected["texts"]) + "\n")
+    told = answers(run("predict", OLD, file).stdout)
+    assert [sorted(answer["labels"]) for answer in told] == expected["labels"]  # type: ignore[call-overload]
+    refused = run("tune", OLD, "--dry-run")
+    assert refused.exit_code == 2
+    assert "by an older hitin" in refused.stderr
+
+
+def test_a_model_from_before_thresholds_can_be_tuned_and_saved(run: Run, write: Write, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(OLD, moved)
+    rows = [{"text": text, "label": label} for text, label in zip(*animals(30), strict=True)]
+    val = write("val.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    result = run("tune", moved, val)
+    assert result.exit_code == 0, result.output
+    assert HierarchicalTextClassifier.load(moved).decisions_.tuned
+    HierarchicalTextClassifier.load(OLD).save(tmp_path / "again")
+    assert HierarchicalTextClassifier.load(tmp_path / "again").decisions_ == Decisions()
