@@ -46,7 +46,10 @@ def points_given(
 
 
 def _points_below(values: NDArray[np.floating[Any]], grid: Grid) -> Bins:
-    return np.searchsorted(grid, values.ravel(), side="left").astype(np.int16).reshape(values.shape)
+    found = np.zeros(values.shape, dtype=np.int16)
+    some = values > grid[0]  # few, where labels are many
+    found[some] = np.searchsorted(grid, values[some], side="left")
+    return found
 
 
 def _dag_points(gains: NDArray[np.floating[Any]], taxonomy: Taxonomy, grid: Grid) -> Bins:

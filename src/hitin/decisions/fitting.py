@@ -13,7 +13,7 @@ from hitin.calibration import Calibration, LogOdds
 from hitin.decisions.critical import grid_size, points_given
 from hitin.decisions.decisions import Decisions, Threshold
 from hitin.decisions.goals import Goal, Numbers, Sheet, best_point, label_points, level_points, values
-from hitin.decisions.policies import AS_SHOWN, POLICIES, Given, Odds, Policy, single_path
+from hitin.decisions.policies import AS_SHOWN, POLICIES, Given, Odds, Policy, best_labels, single_path
 from hitin.decisions.settings import DecisionSettings, Thresholds
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.levels import highest_below, level_slices, lowest_above
@@ -132,7 +132,7 @@ class Fit:
 
     def _best_k(self) -> int:
         scores, most = self.odds.own, min(_MOST_LABELS, len(self.taxonomy))
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :most]
+        best = best_labels(scores, most)
         points = np.zeros(scores.shape, dtype=np.int16)  # of the grid k = most, ..., 1
         np.put_along_axis(points, best, np.arange(most, 0, -1, dtype=np.int16)[None], axis=1)
         sheet = sheet_of_points(highest_below(points, self.taxonomy), self.truth, most)
@@ -141,7 +141,8 @@ class Fit:
     def _best_stop(self) -> float:
         path = single_path(self.odds.own, np.zeros(1), self.taxonomy, 1)
         sure = lowest_above(self.odds.probabilities, self.taxonomy)
-        points = np.where(path, np.searchsorted(_STOPS, sure.ravel(), side="right").reshape(sure.shape), 0)
+        points = np.zeros(path.shape, dtype=np.int16)
+        points[path] = np.searchsorted(_STOPS, sure[path], side="right")
         return float(_STOPS[int(np.argmax(values(self.goal, sheet_of_points(points, self.truth, len(_STOPS)))))])
 
 
@@ -180,13 +181,14 @@ def grid_of(scores: Odds, truth: Given, size: int) -> Numbers:
 def sheet_of_points(points: NDArray[np.integer[Any]], truth: Given, size: int) -> Sheet:
     """Counts at each point of a grid, from the number of points at which each label is given."""
     labels = truth.shape[1]
-    cells = points.astype(np.int64) + np.arange(labels) * (size + 1)
+    given = points > 0  # few, where labels are many
+    cells = points[given].astype(np.int64) + np.nonzero(given)[1] * (size + 1)
 
     def at_each(chosen: NDArray[np.int64]) -> Numbers:
-        table = np.bincount(chosen.ravel(), minlength=labels * (size + 1)).reshape(labels, size + 1)
+        table = np.bincount(chosen, minlength=labels * (size + 1)).reshape(labels, size + 1)
         return table[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:].astype(np.float64)
 
-    return Sheet(at_each(cells[truth]), at_each(cells), truth.sum(axis=0).astype(np.float64))
+    return Sheet(at_each(cells[truth[given]]), at_each(cells), truth.sum(axis=0).astype(np.float64))
 
 
 def _probability(log_odds: float) -> float:

@@ -53,9 +53,21 @@ def single_path(scores: Odds, at: Odds, taxonomy: Taxonomy, k: int) -> Given:  #
 def top_k(scores: Odds, at: Odds, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
     """The labels with the highest scores, k of them, and their ancestors."""
     given = np.zeros(scores.shape, dtype=np.bool_)
-    best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    best = best_labels(scores, k)
     np.put_along_axis(given, best, True, axis=1)
     return with_ancestors(given, taxonomy)
+
+
+def best_labels(scores: Odds, count: int) -> NDArray[np.int64]:
+    """(documents, count): the labels with the highest scores, best first; of equals that with the lower number."""
+    if 8 * count >= scores.shape[1]:
+        return np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    least = -np.partition(-scores, count - 1, axis=1)[:, [count - 1]]
+    found = np.empty((len(scores), count), dtype=np.int64)
+    for row, (values, at) in enumerate(zip(scores, least[:, 0], strict=True)):
+        some = np.flatnonzero(values >= at)  # more than wanted where some are equal
+        found[row] = some[np.argsort(-values[some], kind="stable")[:count]]
+    return found
 
 
 WAYS: dict[Policy, Callable[[Odds, Odds, Taxonomy, int], Given]] = {

@@ -24,6 +24,8 @@ class Step(NamedTuple):
 
     def gather(self, ufunc: np.ufunc, rows: NDArray[T]) -> NDArray[T]:
         """(edges, documents) -> (ends, documents): the values of the edges of each end, taken together."""
+        if len(rows) == len(self.starts):  # one each, as below the parents of a tree
+            return rows
         return np.asarray(ufunc.reduceat(rows, self.starts, axis=0))
 
 
