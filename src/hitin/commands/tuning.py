@@ -75,7 +75,7 @@ def warnings_of(tuned: Tuned) -> Iterator[str]:
 def tuning_tables(tuned: Tuned) -> list[Table | Text]:
     """What each way to decide gave, and which was chosen."""
     table = Table(title=f"{tuned.documents:,} documents, tuned for {tuned.goal.describe()}", title_justify="left")
-    table.add_column("policy", min_width=max(len(row.name) for row in tuned.rows))  # which are not broken
+    table.add_column("policy")
     table.add_column("thresholds")
     for name in (*_SCORES.values(), *_of_goal(tuned)):
         table.add_column(name, justify="right")
