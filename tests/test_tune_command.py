@@ -43,7 +43,7 @@ def test_the_table_shows_every_way_and_the_choice_is_written(model: Path, run: R
     before = (model / CARD).read_text()
     result = run("tune", model, write("val.jsonl", jsonl(60)), "--for", "micro", "--policy", "top-down")
     assert result.exit_code == 0, result.output
-    for words in ("60 documents, tuned for micro-F1", "papers", "top-down", "level", "held out", "chosen"):
+    for words in ("60 documents, tuned for micro-F1", "as in papers", "top-down", "level", "held out", "chosen"):
         assert words in result.stdout
     assert result.stderr.splitlines()[-1] == f"written to {model / DECISIONS}"
     decisions = HierarchicalTextClassifier.load(model).decisions_
@@ -79,6 +79,8 @@ def test_a_wished_precision_is_reached_or_said_not_to_be(model: Path, run: Run, 
     shown = run("tune", model, "--precision", "0.6")
     assert " -0." not in shown.stdout
     assert "held out" not in shown.stdout
+    assert "single-path, stopping" in shown.stdout
+    assert "…" not in shown.stdout
     rows = zip(documents(40, 1)[0], documents(40, 7)[1], strict=True)  # labels by lot
     lot = write("lot.jsonl", "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows))
     result = run("tune", model, lot, "--precision", "1", "--policy", "top-k", "--dry-run")

@@ -82,6 +82,8 @@ def tuning_tables(tuned: Tuned) -> list[Table | Text]:
     table.add_column("")
     for place, row in enumerate(tuned.rows):
         table.add_row(*_cells(tuned, row), style="bold" if row.chosen else "", end_section=place == 0)
+    for column in table.columns:  # of short words, which are not broken however narrow the terminal
+        column.width = max(len(str(cell)) for cell in (column.header, *column.cells))
     chosen = Text(f"chosen: {tuned.decisions.describe()}")
     return [table, chosen, *_calibration_lines(tuned)]
 
