@@ -338,3 +338,31 @@ def test_what_was_loaded_can_be_cloned_and_trained_again(trained: HierarchicalTe
     assert again.get_params() == loaded.get_params()
     with pytest.raises(InputError, match="no device"):
         HierarchicalTextClassifier.load(tmp_path, device="cuda:42")
+
+
+# Decisions.
+
+
+def test_decisions_are_tuned_again_by_name_and_wrong_options_are_told() -> None:
+    trained = fitted(40, epochs=1)
+    texts, labels = documents(30, seed=1)
+    tuned = trained.tune(texts, labels, policy="top-down", tune_for="micro")
+    assert trained.decisions_ == tuned.decisions
+    assert trained.decisions_.policy == "top-down"
+    with pytest.raises(InputError, match="no option 'polcy'") as caught:
+        trained.tune(texts, labels, polcy="raw")
+    assert caught.value.remedy == "Did you mean policy?"
+    with pytest.raises(InputError, match="policy cannot be 'loud'"):
+        trained.tune(texts, labels, policy="loud")
+    assert trained.decisions_ == tuned.decisions
+
+
+def test_under_raw_the_deepest_labels_are_the_ends_of_whole_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = fitted(40, epochs=1)
+    taxonomy = trained.taxonomy_
+    trained.decisions_ = Decisions("raw")
+    given = ["Animal", "Cat", "Tree"]
+    logits = np.array([[1.0 if name in given else -1.0 for name in taxonomy.labels]], dtype=np.float32)
+    monkeypatch.setattr(type(trained.model_), "logits", lambda *_: logits)
+    assert trained.predict(["a text"]) == [set(given)]
+    assert trained.predict(["a text"], deepest=True) == [{"Cat", "Tree"}]

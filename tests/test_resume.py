@@ -14,9 +14,11 @@ import torch
 
 from hitin import HierarchicalTextClassifier, InputError, Taxonomy
 from hitin.model_folder import MANIFEST, TRAINING, WEIGHTS
+from hitin.settings import Run
 from hitin.training.checkpoint import load_checkpoint
 from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT
+from hitin.training.progress import _settings_of_weights
 from tests.training_harness import (
     TAXONOMY,
     TINY,
@@ -328,3 +330,11 @@ def test_without_a_folder_there_is_nothing_to_go_on_from() -> None:
 
     classifier(**TINY).fit(*documents(40), watcher=Counter())
     assert next(steps) == 15
+
+
+def test_how_decisions_are_chosen_is_no_matter_to_an_interrupted_training() -> None:
+    plain, other = Run.of(seed=3), Run.of(seed=3, policy="raw", tune_for="macro", wished_precision=0.9)
+    assert _settings_of_weights(plain) == _settings_of_weights(other)
+    assert "decisions" not in _settings_of_weights(plain)
+    assert plain.with_training(checkpoint_seconds=0.0).to_toml().startswith(_settings_of_weights(plain))
+    assert _settings_of_weights(plain) != _settings_of_weights(Run.of(seed=4))

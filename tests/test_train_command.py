@@ -196,6 +196,15 @@ def test_a_model_that_gives_no_right_label_says_what_may_help() -> None:
         assert ("--top 3" in show_trained(Trained("model", classifier))) is is_told
 
 
+def test_help_is_not_offered_where_tuned_decisions_give_right_labels() -> None:
+    epoch = {"epoch": 1.0, "micro_f1": 0.0, "macro_f1": 0.0, "val_loss": 0.5}
+    history = SimpleNamespace(chosen=epoch, epochs=[epoch], best={"select": 1}, seconds=1.0)
+    tuned = {"table": [{"chosen": True, "micro_f1": 0.4, "macro_f1": 0.3}]}
+    classifier: Any = SimpleNamespace(history_=history, decisions_=Decisions(tuned=tuned))
+    assert "micro-F1 0.4000" in show_trained(Trained("model", classifier))
+    assert "--top 3" not in show_trained(Trained("model", classifier))
+
+
 def test_a_single_document_is_spoken_of_as_one(run: Run, write: Write, tmp_path: Path) -> None:
     taxonomy, train = write("taxonomy.tsv", TAXONOMY), write("train.jsonl", GOOD)
     val = write("val.jsonl", '{"text": "fish", "label": "Diet"}\n{"text": "?", "label": []}\n')

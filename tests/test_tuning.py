@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import f1_score, precision_score
 
 from hitin import InputError, Taxonomy
-from hitin.calibration import Calibration
+from hitin.calibration import Calibration, fit_calibration
 from hitin.decisions import Decisions, DecisionSettings, Goal, Tuned, rows_to_tune_on, steps_to_tune, tune
-from hitin.decisions.fitting import sheet_of_points
+from hitin.decisions.fitting import Fit, sheet_of_points
 from hitin.decisions.goals import Metric, Sheet, best_point, label_points, level_points, values
 from hitin.decisions.policies import POLICIES, Policy
 from hitin.metrics import Tally
@@ -262,6 +262,17 @@ def test_settings_that_there_are_not_are_told_with_the_choices(name: str) -> Non
     assert caught.value.remedy == "Did you mean policy?"
     with pytest.raises(InputError, match=r"no option 'speed'"):
         DecisionSettings.of(speed=3)
+
+
+def test_what_is_shown_stays_coherent_where_one_half_of_the_model_itself_is_best() -> None:
+    logits, truth, taxonomy = documents(TREE, 100)
+    calibration = fit_calibration("isotonic", logits, truth, taxonomy)
+    fit = Fit(calibration.odds(logits, taxonomy), truth, taxonomy, Goal(), calibration)
+    half = fit.halves("consistent")[-1]
+    assert np.array_equal(half.decide(logits, taxonomy), Decisions("consistent").decide(logits, taxonomy))
+    shown = half.probabilities(logits, taxonomy)
+    assert (shown[:, taxonomy.edges[:, 1]] <= shown[:, taxonomy.edges[:, 0]]).all()
+    assert fit.halves("raw")[-1] == Decisions("raw")
 
 
 def test_few_documents_or_a_single_way_have_nothing_held_out() -> None:

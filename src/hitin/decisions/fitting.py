@@ -79,7 +79,17 @@ class Fit:
     def halves(self, policy: Policy) -> list[Decisions]:
         """Thresholds of one half: the model's own, that of calibrated probabilities, and without calibration."""
         usual = Decisions(policy, calibration=self.calibration)
-        return [replace(usual, threshold=self._own_half()), usual, Decisions(policy)]
+        return [
+            replace(usual, threshold=self._own_half()),
+            usual,
+            Decisions(policy, calibration=self._no_change(policy)),
+        ]
+
+    def _no_change(self, policy: Policy) -> Calibration:
+        """A calibration that leaves log-odds as they are. Where only these matter, what is shown may be coherent."""
+        if policy in AS_SHOWN or self.calibration.kind == "none":
+            return Calibration()
+        return Calibration("temperature", (1.0,) * self.taxonomy.depth)
 
     def _own_half(self) -> Threshold:
         """Where the model itself says one half: calibration may have moved it."""
