@@ -174,3 +174,14 @@ def test_the_words_for_decisions_name_what_matters() -> None:
     assert Decisions(threshold=(0.1, 0.2)).describe() == "consistent, thresholds by level 0.1, 0.2"
     assert Decisions(threshold={"a": 0.1}).describe() == "consistent, a threshold a label"
     assert json.loads(Decisions().to_json())["threshold"] == 0.5
+
+
+def test_a_misspelt_key_and_a_wrong_threshold_are_named() -> None:
+    for text, told in (
+        ('{"polcy": "raw"}', "Did you mean policy?"),
+        ('{"threshold": {"a": 0.5, "b": 2}}', "the threshold of 'b' is 2"),
+        ('{"policy": "raw",}', "cannot be read"),
+    ):
+        with pytest.raises(InputError) as caught:
+            Decisions.from_json(text, "decisions.json")
+        assert told in str(caught.value)

@@ -297,7 +297,7 @@ def test_what_is_no_model_is_told(tmp_path: Path) -> None:
     refused(tmp_path / "empty", "no-model")
     refused(tmp_path / "nothing", "missing-file")
     (tmp_path / "file").write_text("x")
-    refused(tmp_path / "file", "missing-file")
+    refused(tmp_path / "file", "no-model")
 
 
 def test_a_folder_in_training_or_half_saved_says_so(folder: Path, tmp_path: Path) -> None:

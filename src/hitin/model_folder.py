@@ -158,7 +158,9 @@ def _not_of_a_model(path: Path) -> InputError:
 
 def _no_model(folder: Path) -> InputError:
     """Why there is no `MANIFEST`."""
-    if not folder.is_dir():
+    if folder.is_file():
+        problem, kind, remedy = "this is a file, not the folder of a model", "no-model", _ANOTHER
+    elif not folder.is_dir():
         problem, kind, remedy = "there is no such model", "missing-file", _ANOTHER
     elif (folder / TRAINING).is_dir():
         problem, kind = "the training of this model is not finished", "unfinished-model"
@@ -194,6 +196,6 @@ def _decisions(path: Path, taxonomy: Taxonomy) -> Decisions:
     try:
         found.check(taxonomy)
     except InputError as error:
-        remedy = "Tune again with hitin tune; or delete the file, and the policy and threshold are the usual ones."
+        remedy = "Correct it; or delete the file, and the policy and threshold are the usual ones until hitin tune."
         raise InputError(error.message, kind="damaged-model", file=str(path), remedy=remedy) from error
     return found

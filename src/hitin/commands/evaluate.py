@@ -66,6 +66,8 @@ def evaluate(
             deciding = Deciding(policy.value if policy else None, threshold, k, stop, uncalibrated)
             classifier = load_classifier(model, deciding, device=device.value, best=best.value if best else None)
             others = scoring.load_baselines(model, baseline or (), device=device.value, own=not no_baseline)
+            for other in others.values():
+                other.decisions_ = deciding.changed(other.decisions_)
         reading = Reading(encoding=encoding, text_key=text_key, label_key=label_key)
         with file_progress() as progress:
             found = scoring.evaluate_files(

@@ -15,7 +15,7 @@ from hitin.commands.labelled import Reading, labelled_documents
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.evaluation import Evaluation
-from hitin.metrics import Scores
+from hitin.metrics import Difference, Scores
 from hitin.report import About, BaselineScores, ReportBuilder
 
 _OTHER_LABELS = "A model is scored on labels of the taxonomy that it was trained with: is it the right model?"
@@ -149,9 +149,15 @@ def _cells(found: Scored, name: str) -> list[str]:
     cells = [f"{scores.by_name()[name]:.4f}", f"{low:.4f} - {high:.4f}"]
     for against in found.evaluation.baselines.values():
         difference = against.differences[name]
-        doubt = "" if difference.clear else " ?"
-        cells += [f"{against.scores.by_name()[name]:.4f}", f"{difference.estimate:+.4f}{doubt}"]
+        cells += [f"{against.scores.by_name()[name]:.4f}", _shown_difference(difference)]
     return cells
+
+
+def _shown_difference(difference: Difference) -> str:
+    """With a question mark where other documents might turn it round."""
+    if difference.low == difference.estimate == difference.high == 0:
+        return "="
+    return f"{difference.estimate:+.4f}{'' if difference.clear else ' ?'}"
 
 
 def level_table(scores: Scores) -> Table:

@@ -34,7 +34,7 @@ def train(
     ] = None,
     encoder: Annotated[
         str | None,
-        typer.Option(help="textrcnn (the default), or a Hugging Face model's name or folder; linear has its own."),
+        typer.Option(help="textrcnn (the default); bag, for short texts; or a Hugging Face model's name or folder."),
     ] = None,
     preset: Annotated[
         str | None, typer.Option(help="Settings by name, such as wos-glove, or from a TOML file.")

@@ -181,6 +181,8 @@ def _decision_rows(trained: Trained) -> Iterator[tuple[str, str]]:
     if row is None:
         return
     yield "decisions", trained.classifier.decisions_.describe()
+    if not (trained.classifier.decisions_.tuned or {}).get("reached", True):
+        yield "warning", "no way to decide has the wished precision on the validation documents"
     for name, scores in (("tuned", row), *((name, _tuned_row(each)) for name, each in trained.baselines.items())):
         if scores is not None:
             yield name, f"micro-F1 {scores['micro_f1']:.4f}, macro-F1 {scores['macro_f1']:.4f} on the same documents"
@@ -196,7 +198,7 @@ def show_trained(trained: Trained) -> str:
         *([epoch] if "loss" in chosen else []),  # some methods have none
         ("validation", f"{scores}, each label above 0.5" if scores else "none"),
         *_decision_rows(trained),
-        ("time", f"{history.seconds:,.1f} s"),
+        ("time", f"{history.seconds:,.1f} s of training"),
         ("model", trained.folder),
     ]
     lines = [f"  {name:<12}{printable(value, most=1000)}" for name, value in rows]

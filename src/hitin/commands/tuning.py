@@ -74,27 +74,28 @@ def warnings_of(tuned: Tuned) -> Iterator[str]:
 
 def tuning_tables(tuned: Tuned) -> list[Table | Text]:
     """What each way to decide gave, and which was chosen."""
-    table = Table(title=f"{tuned.documents:,} documents, tuned for {tuned.goal.describe()}", title_justify="left")
+    title = f"{tuned.documents:,} documents, tuned for {tuned.goal.describe()}"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     table.add_column("policy")
     table.add_column("thresholds")
-    for name in (*_SCORES.values(), *_of_goal(tuned)):
+    for name in (*_scores_shown(tuned).values(), *_of_goal(tuned)):
         table.add_column(name, justify="right")
     table.add_column("")
-    for place, row in enumerate(tuned.rows):
-        table.add_row(*_cells(tuned, row), style="bold" if row.chosen else "", end_section=place == 0)
+    for row in tuned.rows:
+        table.add_row(*_cells(tuned, row), style="bold" if row.chosen else "")
     for column in table.columns:  # of short words, which are not broken however narrow the terminal
         column.width = max(len(str(cell)) for cell in (column.header, *column.cells))
     chosen = Text(f"chosen: {tuned.decisions.describe()}")
     return [table, chosen, *_calibration_lines(tuned)]
 
 
-_SCORES = {
-    "micro_f1": "micro-F1",
-    "macro_f1": "macro-F1",
-    "hierarchical_f1": "hierarchical F1",
-    "precision": "precision",
-    "recall": "recall",
-}
+def _scores_shown(tuned: Tuned) -> dict[str, str]:
+    """Those that tell most for the goal: all of them would be too wide for a terminal. JSON has them all."""
+    if tuned.goal.precision is not None:
+        return {"micro_f1": "micro-F1", "precision": "precision", "recall": "recall"}
+    if tuned.goal.metric == "hierarchical":
+        return {"micro_f1": "micro-F1", "hierarchical_f1": "hierarchical F1"}
+    return {"micro_f1": "micro-F1", "macro_f1": "macro-F1"}
 
 
 def _of_goal(tuned: Tuned) -> list[str]:
@@ -106,7 +107,7 @@ def _of_goal(tuned: Tuned) -> list[str]:
 
 def _cells(tuned: Tuned, row: Row) -> list[str]:
     of_goal = (row.value, row.held_out)[: len(_of_goal(tuned))]
-    scores = (*(getattr(row, name) for name in _SCORES), *of_goal)
+    scores = (*(getattr(row, name) for name in _scores_shown(tuned)), *of_goal)
     marks = ["chosen"] if row.chosen else []
     if not row.reached:
         marks.append(f"below {tuned.goal.precision:g}")

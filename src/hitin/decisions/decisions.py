@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -47,7 +48,11 @@ class Decisions:
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
             raise _bad(f"there is no policy {shown(self.policy)}", f"The policies are {', '.join(POLICIES)}.")
-        if not _are_probabilities(self.threshold):
+        if isinstance(self.threshold, Mapping):
+            for name, value in self.threshold.items():
+                if not _is_probability(value):
+                    raise _bad(f"the threshold of {shown(name)} is {shown(value)}", "It is from 0 to 1.")
+        elif not _are_probabilities(self.threshold):
             raise _bad(f"the threshold is {shown(self.threshold)}", "It is from 0 to 1.")
         if type(self.k) is not int or self.k < 1:
             raise _bad(f"k is {shown(self.k)}", "It is a whole number from 1 on.")
@@ -174,6 +179,7 @@ class Decisions:
         """What `to_json` wrote, perhaps changed by hand; nothing in it may be left unread."""
         try:
             found = json.loads(text)
+            _check_keys(found, {each.name for each in fields(cls)})
             if isinstance(found.get("threshold"), list):
                 found["threshold"] = tuple(found["threshold"])
             if "calibration" in found:
@@ -183,10 +189,10 @@ class Decisions:
             raise InputError(error.message, kind="damaged-model", file=file, remedy=error.remedy) from error
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(
-                f"the decisions are damaged, or of a newer hitin ({error})",
+                f"the decisions cannot be read ({error})",
                 kind="damaged-model",
                 file=file,
-                remedy="Copy the model again; or delete the file, and the policy and threshold are the usual ones.",
+                remedy="Correct it; or delete the file: policy and threshold are the usual ones until hitin tune.",
             ) from error
 
 
@@ -194,6 +200,15 @@ def log_odds_of(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     """Infinite for 0 and 1."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(probabilities) - np.log1p(-probabilities))
+
+
+def _check_keys(found: dict[str, Any], known: set[str]) -> None:
+    """Nothing may be left unread, a misspelt key least of all."""
+    unknown = next((name for name in found if name not in known), None)
+    if unknown is not None:
+        near = get_close_matches(unknown, known, n=1)
+        told = f"Did you mean {near[0]}?" if near else "It may be of a newer hitin: install that, or delete the key."
+        raise _bad(f"there is no key {shown(unknown)} in decisions", told)
 
 
 def _threshold_words(threshold: Threshold) -> str:
@@ -217,8 +232,6 @@ def _by_label(threshold: tuple[tuple[str, float], ...], taxonomy: Taxonomy) -> N
 
 
 def _are_probabilities(threshold: object) -> bool:
-    if isinstance(threshold, Mapping):
-        return all(isinstance(name, str) and _is_probability(value) for name, value in threshold.items())
     if isinstance(threshold, tuple):
         return bool(threshold) and all(map(_is_probability, threshold))
     return _is_probability(threshold)
