@@ -13,32 +13,32 @@ from tests.conftest import REPOSITORY, Run
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
-
-
-def commands(page: Path) -> list[str]:
-    lines = [line.split("  #")[0].strip() for block in blocks(page, "sh") for line in block.splitlines()]
-    return [line for line in lines if line]
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """The language and the text of each block that is run, in the order of the page."""
+    return re.findall(r"^```(sh|python)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_commands_of_a_page_work_in_their_order(page: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_and_python_of_a_page_work_in_their_order(
+    page: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(REPOSITORY)
-    for command in commands(page):
-        program, *arguments = shlex.split(command)
-        if program == "make":  # the target exists and its recipe can be laid out; CI runs the real thing
-            subprocess.run(["make", "--dry-run", *arguments], check=True, capture_output=True)
+    for language, text in blocks(page):
+        if language == "python":
+            subprocess.run([sys.executable, "-W", "error", "-c", text], check=True, capture_output=True)
             continue
-        assert program == "hitin"
-        result = run(*arguments)
-        assert result.exit_code == 0, f"{command}\n{result.output}"
+        for command in filter(None, (line.split("  #")[0].strip() for line in text.splitlines())):
+            _run_command(command, run)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_python_of_a_page_runs(page: Path) -> None:
-    for block in blocks(page, "python"):
-        subprocess.run([sys.executable, "-W", "error", "-c", block], check=True, cwd=REPOSITORY, capture_output=True)
+def _run_command(command: str, run: Run) -> None:
+    program, *arguments = shlex.split(command)
+    if program == "make":  # the target exists and its recipe can be laid out; CI runs the real thing
+        subprocess.run(["make", "--dry-run", *arguments], check=True, capture_output=True)
+        return
+    assert program == "hitin"
+    result = run(*arguments)
+    assert result.exit_code == 0, f"{command}\n{result.output}"
 
 
 def test_links_between_pages_lead_somewhere() -> None:
