@@ -109,7 +109,7 @@ def test_a_single_path_ends_above_what_is_unsure() -> None:
 
 
 def test_another_policy_comes_with_what_was_tuned_for_it() -> None:
-    others = {"top-down": {"threshold": [0.1, 0.2, 0.3], "k": 3, "stop": 0.0}}
+    others: dict[Policy, dict[str, Any]] = {"top-down": {"threshold": [0.1, 0.2, 0.3], "k": 3, "stop": 0.0}}
     decisions = Decisions("single-path", stop=0.2, others=others)
     assert decisions.with_options() == decisions
     assert decisions.with_options(policy="top-down").threshold == (0.1, 0.2, 0.3)

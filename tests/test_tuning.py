@@ -296,7 +296,8 @@ def test_thresholds_of_sure_scores_stay_off_0_and_1() -> None:
 
 def test_a_policy_that_does_best_uncalibrated_leaves_the_others_their_calibration() -> None:
     calibration = Calibration("temperature", (1.0, 2.0))
-    others = {"raw": {"threshold": 0.4, "k": 3, "stop": 0.0, "calibration": calibration.to_json()}}
+    raw = {"threshold": 0.4, "k": 3, "stop": 0.0, "calibration": calibration.to_json()}
+    others: dict[Policy, dict[str, Any]] = {"raw": raw}
     decisions = Decisions("consistent", others=others)
     assert decisions.with_options(policy="raw").calibration == calibration
     assert Decisions.from_json(decisions.to_json(), "file").with_options(policy="raw").calibration == calibration

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hitin.commands.console import FileProgress
 from hitin.commands.standard_input import LiveInput
+from hitin.decisions.policies import best_labels
 from hitin.documents import Document, Keys, documents_in
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
@@ -60,7 +61,7 @@ class Answers:
         if stopped.any():
             record["unsure"] = self._scores(np.flatnonzero(stopped).tolist(), probabilities)
         if self.top:
-            record["top"] = self._scores(most_probable(probabilities, self.top), probabilities)
+            record["top"] = self._scores(best_labels(probabilities[None], self.top)[0].tolist(), probabilities)
         return record
 
     def _scores(self, labels: Iterable[int], probabilities: Probabilities) -> dict[str, float]:
@@ -70,12 +71,6 @@ class Answers:
         if label not in self._paths:
             self._paths[label] = path_of(self.taxonomy, label)
         return self._paths[label]
-
-
-def most_probable(probabilities: Probabilities, count: int) -> list[int]:
-    """The numbers of the most probable labels, the first of them first."""
-    found: list[int] = np.argsort(-probabilities, kind="stable")[:count].tolist()
-    return found
 
 
 def path_of(taxonomy: Taxonomy, label: int) -> str:

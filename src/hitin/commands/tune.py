@@ -74,6 +74,7 @@ def tune(
             from hitin.decisions import DecisionSettings
             from hitin.display import watching
             from hitin.errors import InputError
+            from hitin.writing import check_writable
 
             if precision == 0:
                 raise InputError("the wished precision is 0", kind="bad-option", remedy="It is above 0 and at most 1.")
@@ -85,6 +86,8 @@ def tune(
                 calibration=calibration.value,
             )
             classifier = load_classifier(model, device=device.value)
+            if not dry_run:
+                check_writable(tuning.decisions_file(model))
         reading = Reading(encoding=encoding, text_key=text_key, label_key=label_key)
         with file_progress() as progress:
             held = tuning.read_documents(classifier, documents or (), reading, progress)

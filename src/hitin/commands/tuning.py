@@ -15,7 +15,7 @@ from hitin.model_card import model_card
 from hitin.model_folder import CARD, DECISIONS, fingerprint_of
 from hitin.training.log import Watcher
 from hitin.validation_scores import load_validation
-from hitin.writing import check_writable, write_text
+from hitin.writing import write_text
 
 
 def read_documents(
@@ -53,7 +53,6 @@ def decisions_file(folder: str) -> Path:
 
 def save_decisions(classifier: HierarchicalTextClassifier, folder: str) -> None:
     """Write them into the model, and its card anew."""
-    check_writable(decisions_file(folder))
     write_text(decisions_file(folder), [classifier.decisions_.to_json()])
     write_text(Path(folder) / CARD, [model_card(classifier)])
 

@@ -39,7 +39,7 @@ class Decisions:
     """Labels less probable than this are not given, nor what is below them: the answer ends at their parents."""
     calibration: Calibration = field(default_factory=Calibration)
     """From logits to probabilities that mean what they say."""
-    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
+    others: Mapping[Policy, Mapping[str, Any]] = field(default_factory=dict, compare=False)
     """What was tuned for the policies that were not chosen: their `threshold`, `k` and `stop`, and the `calibration`
     where it is another."""
     tuned: Mapping[str, Any] | None = field(default=None, compare=False)
@@ -90,7 +90,7 @@ class Decisions:
     def check(self, taxonomy: Taxonomy) -> None:
         """Refuse what does not fit a taxonomy: thresholds of other labels or levels, also those of other policies."""
         for policy in (None, *self.others):
-            found = self.with_options(policy=policy)  # type: ignore[arg-type]
+            found = self.with_options(policy=policy)
             found.thresholds(taxonomy)
             found.calibration.check(taxonomy)
 
@@ -120,12 +120,7 @@ class Decisions:
         changes = {name: value for name, value in changes.items() if value is not None}
         if policy is not None and policy != self.policy:
             usual = {"policy": policy, "threshold": 0.5, "k": 3, "stop": 0.0}
-            tuned = dict(self.others.get(policy, {}))
-            if isinstance(tuned.get("threshold"), list):  # as JSON has it
-                tuned["threshold"] = tuple(tuned["threshold"])
-            if "calibration" in tuned:
-                tuned["calibration"] = Calibration.from_json(tuned["calibration"])
-            changes = usual | tuned | changes
+            changes = usual | _from_plain(self.others.get(policy, {})) | changes
         found = replace(self, **changes)
         if threshold is not None and found.policy not in WITH_THRESHOLDS:
             raise _bad(
@@ -180,11 +175,7 @@ class Decisions:
         try:
             found = json.loads(text)
             _check_keys(found, {each.name for each in fields(cls)})
-            if isinstance(found.get("threshold"), list):
-                found["threshold"] = tuple(found["threshold"])
-            if "calibration" in found:
-                found["calibration"] = Calibration.from_json(found["calibration"])
-            return cls(**found)
+            return cls(**_from_plain(found))
         except InputError as error:
             raise InputError(error.message, kind="damaged-model", file=file, remedy=error.remedy) from error
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -200,6 +191,16 @@ def log_odds_of(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     """Infinite for 0 and 1."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(probabilities) - np.log1p(-probabilities))
+
+
+def _from_plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields as JSON has them, as they are here."""
+    found = {**values}  # which a list, empty or not, is refused by
+    if isinstance(found.get("threshold"), list):
+        found["threshold"] = tuple(found["threshold"])
+    if "calibration" in found:
+        found["calibration"] = Calibration.from_json(found["calibration"])
+    return found
 
 
 def _check_keys(found: dict[str, Any], known: set[str]) -> None:

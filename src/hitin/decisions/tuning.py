@@ -31,7 +31,7 @@ class Row:
 
     name: str
     """Of the way, for people: the policy, mostly."""
-    policy: str
+    policy: Policy
     thresholds: str
     decisions: str
     """In words."""
@@ -154,7 +154,7 @@ def _best(rows: Sequence[Row], places: Sequence[int]) -> int:
     return max(reached, key=lambda place: rows[place].held_out)
 
 
-def _best_of_each(rows: Sequence[Row]) -> dict[str, int]:
+def _best_of_each(rows: Sequence[Row]) -> dict[Policy, int]:
     """The best row of each policy."""
     policies = dict.fromkeys(row.policy for row in rows)
     return {policy: _best(rows, [i for i, row in enumerate(rows) if row.policy == policy]) for policy in policies}
