@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from hitin import Taxonomy
 from hitin.coding_tree import CodingTree, Graph, coding_tree
+from hitin.encoders.interface import Widths
 from hitin.methods.hitin import HiTIN, HiTINSettings, MixedLeafLayer
 from measuring import measured, peak_kilobytes
 
@@ -62,7 +63,7 @@ class MadeLeaves(nn.Module):
 def network(form: str, tree: CodingTree) -> HiTIN:
     settings = HiTINSettings(width=WIDTH, leaves="mixed" if form == "mixed" else "paper")
     one_label = Taxonomy.from_edges([], labels=["one"])  # for the classifier, which is not measured
-    module = HiTIN(one_label, WIDTH, settings, tree)
+    module = HiTIN(one_label, Widths.of(WIDTH), settings, tree)
     if form == "made":
         module.leaves = MadeLeaves(module.leaves)
     return module

@@ -78,7 +78,7 @@ def test_textrcnn_is_what_a_loop_over_documents_and_tokens_gives(layers: int) ->
     encoder = textrcnn(layers=layers).eval()
     encoded: Encoded = encoder(*batch(DOCUMENTS))
     assert encoded.vector.shape == (len(DOCUMENTS), encoder.width)
-    assert encoded.tokens.shape == (len(DOCUMENTS), 7, encoder.token_width)
+    assert encoded.tokens.shape == (len(DOCUMENTS), 7, encoder.widths.token)
     for row, document in enumerate(DOCUMENTS):
         vector, tokens = slow_document(encoder, document)
         torch.testing.assert_close(encoded.vector[row], vector, rtol=1e-12, atol=1e-12)
@@ -129,7 +129,7 @@ def test_textrcnn_has_the_parameters_of_its_sizes(hidden: int, layers: int) -> N
     gru = sum(2 * 3 * hidden * (below + hidden + 2) for below in [300, *[2 * hidden] * (layers - 1)])
     convolutions = sum(100 * (2 * hidden * kernel + 1) for kernel in (2, 3, 4))
     assert sum(parameter.numel() for parameter in encoder.parameters()) == 102 * 300 + gru + convolutions
-    assert (encoder.width, encoder.token_width) == (300, 2 * hidden)
+    assert (encoder.width, encoder.widths.token) == (300, 2 * hidden)
 
 
 @pytest.mark.parametrize(

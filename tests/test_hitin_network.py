@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hitin import HierarchicalTextClassifier, Taxonomy
+from hitin.encoders.interface import Widths
 from hitin.encoders.textrcnn import TextRCNN, TextRCNNSettings
 from hitin.encoders.transformer import Transformer, TransformerSettings
 from hitin.errors import InputError
@@ -28,7 +29,7 @@ def hitin(taxonomy: Taxonomy, width: int = WIDTH, seed: int = 0, **options: Any)
     """A network in double precision whose parameters and statistics have left their start."""
     chosen = HiTINSettings(**{"width": 4, "dropout": 0.0, "leaf_dropout": 0.0} | options)
     torch.manual_seed(seed)
-    module = HiTIN(taxonomy, width, chosen).double()
+    module = HiTIN(taxonomy, Widths.of(width), chosen).double()
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.3)
@@ -124,7 +125,7 @@ def test_no_tensor_of_documents_by_labels_by_width_exists(pooling: str, norm: st
     labels, documents, width = 60, 11, 7
     tree = two_layers([label % 6 for label in range(labels)])
     chosen = HiTINSettings(pooling=pooling, norm=norm, width=width)  # type: ignore[arg-type]
-    module = HiTIN(label_tree(labels), width, chosen, tree).train(training)
+    module = HiTIN(label_tree(labels), Widths.of(width), chosen, tree).train(training)
     text = torch.randn(documents, width, requires_grad=True)
     with Largest() as folded:
         torch.autograd.backward(module(vectors(text)).sum())
@@ -193,12 +194,12 @@ SIZES_AND_RATES = [
 def test_the_start_learns_whatever_the_size_of_the_tree(height: int, labels: int, rate: float) -> None:
     text, targets = toy(labels)
     taxonomy = label_tree(labels)
-    tree = HiTIN(taxonomy, 1, HiTINSettings(height=height, width=1)).tree
+    tree = HiTIN(taxonomy, Widths.of(1), HiTINSettings(height=height, width=1)).tree
     for pooling in POOLINGS:
         for norm in ("batch", "layer"):
             torch.manual_seed(0)
             chosen = HiTINSettings(height=height, width=16, pooling=pooling, norm=norm)  # type: ignore[arg-type]
-            module = HiTIN(taxonomy, text.shape[1], chosen, tree)
+            module = HiTIN(taxonomy, Widths.of(text.shape[1]), chosen, tree)
             module.start(targets.sum(dim=0).long().numpy(), len(targets))
             first = module.classifier.bias.sum(dim=0)
             spread = (module(vectors(text)) - first).std().item()
@@ -242,7 +243,7 @@ def test_sums_over_many_children_lose_nothing_in_half_precision() -> None:
 
 def test_halves_are_precise_enough() -> None:
     torch.manual_seed(0)
-    module = HiTIN(label_tree(200), 64, HiTINSettings(width=64, leaf_dropout=0.0))
+    module = HiTIN(label_tree(200), Widths.of(64), HiTINSettings(width=64, leaf_dropout=0.0))
     text = torch.randn(32, 64).relu()
     full = module.read_out(text)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -254,9 +255,9 @@ def test_halves_are_precise_enough() -> None:
 def test_restored_keeps_the_tree_that_was_saved(monkeypatch: pytest.MonkeyPatch) -> None:
     taxonomy = label_tree(30)
     module, _ = hitin(taxonomy, height=3, tree="random", tree_seed=7)
-    assert module.tree != HiTIN(taxonomy, WIDTH, HiTINSettings(height=3)).tree
+    assert module.tree != HiTIN(taxonomy, Widths.of(WIDTH), HiTINSettings(height=3)).tree
     monkeypatch.setattr("hitin.methods.hitin.coding_tree", None)
-    again = HiTIN.restored(taxonomy, WIDTH, HiTINSettings(height=3, width=4), module.state_dict()).double()
+    again = HiTIN.restored(taxonomy, Widths.of(WIDTH), HiTINSettings(height=3, width=4), module.state_dict()).double()
     again.load_state_dict(module.state_dict())
     assert again.tree == module.tree
     text = vectors(torch.randn(3, WIDTH, dtype=torch.float64))
@@ -273,12 +274,12 @@ def test_networks_have_as_many_parameters_as_the_published_ones(shared: Path) ->
     textrcnn = parameters(TextRCNN(50_002, TextRCNNSettings(hidden=64, layers=1)))
     assert (labels, textrcnn) == (141, 15_256_644)
     for width, head, flat in ((300, 601_245, 42_441), (768, 3_304_413, 108_429)):
-        assert parameters(HiTIN(taxonomy, width, HiTINSettings(width=width, leaves="mixed"))) == head
-        assert parameters(Flat(taxonomy, width, FlatSettings())) == flat
+        assert parameters(HiTIN(taxonomy, Widths.of(width), HiTINSettings(width=width, leaves="mixed"))) == head
+        assert parameters(Flat(taxonomy, Widths.of(width), FlatSettings())) == flat
         leaves = width * width + labels + labels * width  # W_p, W_d, B_H
         layers = 2 * 2 * (width * width + width + 2 * width)
         classifier = 3 * width * labels + labels
-        assert parameters(HiTIN(taxonomy, width, HiTINSettings(width=0))) == leaves + layers + classifier
+        assert parameters(HiTIN(taxonomy, Widths.of(width), HiTINSettings(width=0))) == leaves + layers + classifier
     assert (textrcnn + 42_441, textrcnn + 601_245) == (15_299_085, 15_857_889)
 
 

@@ -95,7 +95,7 @@ def steps_of(run: Run, count: int = 32) -> tuple[NeuralModel, Steps, Take]:
     ids = [TAXONOMY.closure([TAXONOMY.index(name) for name in names]) for names in labels]
     built.network.train()
     examples = built.examples(texts, ids)
-    steps = Steps(built, examples, Accelerator(cpu=True), 10)
+    steps = Steps(built, examples, None, Accelerator(cpu=True), 10)
     return built, steps, lambda step, group: steps.take(step, 4 * step, examples, group)
 
 

@@ -1,6 +1,6 @@
 """The network of a neural model, a text encoder under a method; and what it makes of documents, batch by batch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hitin.batches import Batch, Examples, by_length
-from hitin.encoders.interface import Encoded, TextEncoder
-from hitin.methods.interface import Method
+from hitin.encoders.interface import Encoded, TextEncoder, encoded
+from hitin.methods.interface import AUXILIARY, Method
 from hitin.model import Advance
 
 EVALUATION_BATCH = 256
@@ -24,17 +24,18 @@ class Network(nn.Module):
         self.encoder = encoder
         self.method = method
 
-    def encode(self, batch: Batch) -> Encoded:
-        if batch.vectors is not None:
-            return Encoded(batch.vectors, batch.vectors[:, None], batch.vectors.new_ones(len(batch), 1).bool())
-        assert batch.ids is not None
-        assert batch.lengths is not None
-        encoded: Encoded = self.encoder(batch.ids, batch.lengths)
-        return encoded
-
     def forward(self, batch: Batch) -> tuple[Encoded, Tensor]:
-        text = self.encode(batch)
-        return text, self.method(text)
+        return self.method.score(self.encoder, batch)
+
+    def fill(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take weights; of what only training needs, those that have a place here."""
+        has_auxiliary = self.method.auxiliary is not None
+        self.load_state_dict(dict(tensors) if has_auxiliary else for_use(tensors))
+
+
+def for_use(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those of the weights that are needed once training is over."""
+    return {name: tensor for name, tensor in tensors.items() if not name.startswith(f"method.{AUXILIARY}.")}
 
 
 def scoring_batches(examples: Examples) -> list[NDArray[np.int64]]:
@@ -54,7 +55,9 @@ def logits_of(network: Network, examples: Examples, advance: Advance | None = No
 
 def vectors_of(network: Network, examples: Examples, advance: Advance | None = None) -> Tensor:
     """(documents, d): what the encoder makes of each document, without dropout; for an encoder that is frozen."""
-    return _made(network, examples, network.encoder.width, lambda batch: network.encode(batch).vector, advance)
+    return _made(
+        network, examples, network.encoder.width, lambda batch: encoded(network.encoder, batch).vector, advance
+    )
 
 
 @torch.no_grad()

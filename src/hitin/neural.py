@@ -27,9 +27,10 @@ from hitin.encoders.transformer import TransformerSettings, need_transformers
 from hitin.encoders.vectors import Coverage
 from hitin.inputs import Documents
 from hitin.methods import METHODS, NeuralMethod
-from hitin.methods.interface import Method
+from hitin.methods.interface import Facts, Method
 from hitin.model import Model
-from hitin.network import Network, logits_of
+from hitin.names import PATH_SEPARATOR
+from hitin.network import Network, for_use, logits_of
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.tokens import Ragged
@@ -56,11 +57,16 @@ class NeuralModel(Model):
     SOME_FILES: ClassVar = (ENCODER,)
 
     @classmethod
-    def build(cls, taxonomy: Taxonomy, run: Run, texts: Sequence[str]) -> Self:
+    def build(cls, taxonomy: Taxonomy, run: Run, texts: Sequence[str], watcher: Watcher | None = None) -> Self:
         """A model to train, its vocabulary from these texts. Its start depends on the seed of the run alone."""
+        module = _module(run)
         with own_chance(run.training.seed):
             encoder, tokenizer, coverage = build_encoder(_encoder_settings(run), texts)
-            method = _module(run)(taxonomy, encoder.width, run.method)
+            module.adapt(encoder, run.method)
+            warning = module.warning(taxonomy, encoder.widths, run.method)
+            if warning and watcher:
+                watcher.note(f"warning: {warning}")
+            method = module(taxonomy, encoder.widths, run.method)
         return cls(Network(encoder, method), tokenizer, taxonomy, run, coverage)
 
     @classmethod
@@ -83,7 +89,7 @@ class NeuralModel(Model):
         watcher: Watcher,
     ) -> tuple[Self, History]:
         watcher.note(f"preparing the text encoder {run.encoder_name}")
-        model = cls.build(taxonomy, run, given.texts)
+        model = cls.build(taxonomy, run, given.texts, watcher)
         if model.coverage is not None:
             watcher.note(str(model.coverage))
         history = train(
@@ -111,14 +117,19 @@ class NeuralModel(Model):
     def examples(self, texts: Sequence[str], labels: Sequence[Sequence[int]]) -> Examples:
         return Examples(self.tokens(texts), Ragged.of(labels), len(self.taxonomy))
 
+    def facts(self, train: Examples, val: Examples | None) -> Facts:
+        """What the method is told before training on these documents."""
+        names = [name.rsplit(PATH_SEPARATOR, 1)[-1] for name in self.taxonomy.labels]
+        counts = None if val is None else val.label_counts()
+        return Facts(train, counts, self.tokens(names), self.tokens([""])[0])
+
     def logits(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(documents, |Y|)"""
         unlabelled: list[tuple[int, ...]] = [()] * len(texts)
         return logits_of(self.network, self.examples(texts, unlabelled))
 
     def tensors(self) -> Mapping[str, Tensor]:
-        weights: Mapping[str, Tensor] = self.network.state_dict()
-        return weights
+        return for_use(self.network.state_dict())
 
     def texts(self) -> dict[str, str]:
         config = encoder_config(self.network.encoder)
@@ -139,9 +150,10 @@ def _restored_network(
     width = tensors["encoder.embedding.weight"].shape[1] if "encoder.embedding.weight" in tensors else 0
     with own_chance():
         encoder = restore_encoder(_encoder_settings(run), tokenizer, config, width)
-        method = _module(run).restored(taxonomy, encoder.width, run.method, own)
+        _module(run).adapt(encoder, run.method)
+        method = _module(run).restored(taxonomy, encoder.widths, run.method, own)
     network = Network(encoder, method)
-    network.load_state_dict(dict(tensors))
+    network.fill(tensors)
     return network.eval()
 
 

@@ -10,12 +10,13 @@ from typing import Any, Literal
 
 from hitin.decisions.settings import DecisionSettings
 from hitin.encoders.bag import BagSettings
+from hitin.encoders.interface import Sight
 from hitin.encoders.textrcnn import TextRCNNSettings
 from hitin.encoders.tfidf import TfidfSettings
 from hitin.encoders.transformer import TransformerSettings
 from hitin.errors import InputError, listed, shown
 from hitin.losses import LossSettings
-from hitin.methods import METHODS, WholeMethod
+from hitin.methods import METHODS, Known, NeuralMethod, WholeMethod
 from hitin.option_values import bad_option, coerced, toml_value, types_of
 
 TEXTRCNN = "textrcnn"
@@ -234,7 +235,9 @@ def _run(options: Mapping[str, object]) -> Run:
         section: {name: coerced(name, given[name], kind) for name, kind in kinds.items() if name in given}
         for section, kinds in sections.items()
     }
-    return Run(**{section: settings[section](**values[section]) for section in sections})
+    run = Run(**{section: settings[section](**values[section]) for section in sections})
+    _check_sight(run)
+    return run
 
 
 _ENCODERS: dict[str, Any] = {TEXTRCNN: TextRCNNSettings, BAG: BagSettings, TFIDF: TfidfSettings}
@@ -248,7 +251,7 @@ def _encoder_of(method_name: str, encoder: object) -> str:
     method = METHODS[method_name]
     only = method.encoder if isinstance(method, WholeMethod) else None
     if encoder is None:
-        return only or TEXTRCNN
+        return only or _usual_encoder(method)
     if only and encoder != only:
         problem = f"the method {method_name} goes with the text encoder {only}, not with {shown(encoder)}"
         raise bad_option(problem, "Leave out the encoder, or choose another method.")
@@ -256,6 +259,33 @@ def _encoder_of(method_name: str, encoder: object) -> str:
         problem = f"the text encoder {TFIDF} does not go with the method {method_name}"
         raise bad_option(problem, "It goes with the method linear.")
     return str(encoder)
+
+
+def _usual_encoder(method: Known) -> str:
+    """TextRCNN, unless the method sees more of a text than it shows."""
+    seen = method.module.sight(method.settings()) if isinstance(method, NeuralMethod) else "document"
+    return TEXTRCNN if seen in TextRCNNSettings.SIGHTS else TransformerSettings.encoder
+
+
+def _check_sight(run: Run) -> None:
+    """Refuse an encoder that does not show what the method has to see."""
+    method = METHODS[run.method_name]
+    if not isinstance(method, NeuralMethod) or isinstance(run.encoder, TfidfSettings):
+        return
+    seen = method.module.sight(run.method)
+    if seen not in run.encoder.SIGHTS:
+        having = [name for name, kind in _ENCODERS.items() if seen in getattr(kind, "SIGHTS", ())]
+        raise bad_option(
+            f"the method {run.method_name} looks at {_SEEN[seen]}, which the text encoder {run.encoder_name} has not",
+            f"Choose {' or '.join([*having, 'the name or folder of a transformer'])}.",
+        )
+
+
+_SEEN: dict[Sight, str] = {
+    "document": "documents",
+    "tokens": "each token of a text",
+    "embedding": "the embedding layer of a transformer",
+}
 
 
 def _options_of(method_name: str, encoder_type: Any) -> dict[str, dict[str, Any]]:

@@ -63,7 +63,7 @@ def _take_weights(classifier: HierarchicalTextClassifier, path: Path) -> None:
             remedy="They are there after a training with validation documents. Leave out --best.",
         )
     try:
-        model.network.load_state_dict(load_tensors(path)[0])
+        model.network.fill(load_tensors(path)[0])
     except RuntimeError as error:
         raise InputError(
             "these are the weights of another model", kind="damaged-model", file=str(path), remedy="Leave out --best."

@@ -5,6 +5,7 @@ a word is made of tells much of it, also of one that no training document has.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from hitin.encoders.interface import Encoded, TextEncoder, token_mask
+from hitin.encoders.interface import Encoded, Sight, TextEncoder, Widths, token_mask
 from hitin.errors import InputError
 
 
@@ -20,6 +21,7 @@ from hitin.errors import InputError
 class BagSettings:
     """What of a text counts, and how wide its vector is."""
 
+    SIGHTS: ClassVar[tuple[Sight, ...]] = ("document",)
     runs: int = 2
     """Runs of up to so many words count as a word."""
     pieces: tuple[int, ...] = (3, 5)
@@ -63,10 +65,11 @@ class Bag(TextEncoder):
         nn.init.normal_(self.embedding.weight, std=0.1)
         self.norm = nn.LayerNorm(settings.embedding)
         self.word_dropout = settings.word_dropout
-        self.width = self.token_width = settings.embedding
+        self.widths = Widths.of(settings.embedding)
         self.register_buffer("weights", torch.ones(vocabulary) if weights is None else torch.from_numpy(weights))
 
-    def forward(self, ids: Tensor, lengths: Tensor) -> Encoded:
+    def forward(self, ids: Tensor, lengths: Tensor, words: Tensor | None = None) -> Encoded:
+        assert words is None  # it has no word vectors that could be replaced
         inside = token_mask(lengths, ids.shape[1], ids.device)  # (B, L)
         weights = self.get_buffer("weights")[ids] * inside
         if self.training and self.word_dropout:

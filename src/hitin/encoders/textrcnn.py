@@ -1,13 +1,13 @@
 """TextRCNN: word vectors, a bidirectional GRU, convolutions over it, the maximum over time (Eq. 1-2)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from hitin.encoders.interface import Encoded, TextEncoder, token_mask
+from hitin.encoders.interface import Encoded, Sight, TextEncoder, Widths, mean_of_tokens, token_mask
 from hitin.errors import InputError
 from hitin.tokens import PAD, UNKNOWN
 
@@ -16,6 +16,7 @@ from hitin.tokens import PAD, UNKNOWN
 class TextRCNNSettings:
     """The encoder's sizes as in the paper, and what it reads."""
 
+    SIGHTS: ClassVar[tuple[Sight, ...]] = ("document", "tokens")
     tokens: Literal["word", "subword"] = "word"
     """Whole words; or pieces of words, for short texts of rare words."""
     vocabulary: int = 50_000
@@ -80,17 +81,32 @@ class TextRCNN(TextEncoder):
         self.embedding_dropout = nn.Dropout(settings.embedding_dropout)
         self.token_dropout = nn.Dropout(settings.token_dropout)
         self.word_dropout = settings.word_dropout
-        self.width = settings.filters * len(settings.kernels)
-        self.token_width = 2 * settings.hidden
+        self.widths = Widths(settings.filters * len(settings.kernels), 2 * settings.hidden, width)
+        self.makes_vector = True
 
-    def forward(self, ids: Tensor, lengths: Tensor) -> Encoded:
-        if self.training and self.word_dropout:
-            ids = self._with_unknown_words(ids)
-        words = self.embedding_dropout(self.embedding(ids))  # (B, L, e)
+    def forward(self, ids: Tensor, lengths: Tensor, words: Tensor | None = None) -> Encoded:
+        if words is None:
+            words = self.words_of(self._with_unknown_words(ids) if self.training and self.word_dropout else ids)
+        words = self.embedding_dropout(words)  # (B, L, e)
         tokens = self.token_dropout(self._read(words, lengths))  # (B, L, 2h), zero at padding
+        mask = token_mask(lengths, ids.shape[1], ids.device)
+        if not self.makes_vector:
+            return Encoded(mean_of_tokens(tokens, mask), tokens, mask)
         by_time = tokens.transpose(1, 2)  # (B, 2h, L)
         features = [self._over_time(convolution, by_time, lengths) for convolution in self.convolutions]
-        return Encoded(torch.cat(features, dim=1), tokens, token_mask(lengths, ids.shape[1], ids.device))
+        return Encoded(torch.cat(features, dim=1), tokens, mask)
+
+    def words_of(self, ids: Tensor) -> Tensor:
+        words: Tensor = self.embedding(ids)
+        return words
+
+    def leave_out_vector(self, *, keep: bool = False) -> None:
+        self.makes_vector = False
+        self.widths = self.widths._replace(document=self.widths.token)
+        if keep:
+            self.convolutions.requires_grad_(False)
+        else:
+            self.convolutions = nn.ModuleList()
 
     def _read(self, words: Tensor, lengths: Tensor) -> Tensor:
         """What the GRU makes of each word, always in full precision.

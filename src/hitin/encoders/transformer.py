@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from hitin.encoders.interface import Encoded, TextEncoder, token_mask
+from hitin.encoders.interface import Encoded, Sight, TextEncoder, Widths, mean_of_tokens, token_mask
 from hitin.errors import InputError, first_line, listed
 from hitin.extras import need
 
@@ -24,6 +24,7 @@ _REMEDY = (
 
 @dataclass(frozen=True)
 class TransformerSettings:
+    SIGHTS: ClassVar[tuple[Sight, ...]] = ("document", "tokens", "embedding")
     encoder: str = "bert-base-uncased"
     """The name of a model of the hub, or a folder that holds one."""
     text_pooling: TextPooling = "cls"
@@ -59,20 +60,38 @@ class Transformer(TextEncoder):
         if settings.text_pooling != "pooler" and getattr(model, "pooler", None) is not None:
             model.pooler = None  # weights that would get no gradient
         self.padding = int(model.config.pad_token_id or 0)
-        self.width = self.token_width = int(model.config.hidden_size)
+        width = int(model.config.hidden_size)
+        self.widths = Widths(width, width, model.get_input_embeddings().embedding_dim)
         if settings.freeze:
             self.requires_grad_(False)
 
-    def forward(self, ids: Tensor, lengths: Tensor) -> Encoded:
+    def forward(self, ids: Tensor, lengths: Tensor, words: Tensor | None = None) -> Encoded:
         mask = token_mask(lengths, ids.shape[1], ids.device)
-        found = self.model(input_ids=ids.masked_fill(~mask, self.padding), attention_mask=mask.long())
+        if words is None:
+            found = self.model(input_ids=ids.masked_fill(~mask, self.padding), attention_mask=mask.long())
+        else:
+            found = self.model(inputs_embeds=words, attention_mask=mask.long())
         tokens = found.last_hidden_state  # (B, L, d)
         if self.text_pooling == "cls":
             return Encoded(tokens[:, 0], tokens, mask)
         if self.text_pooling == "pooler":
             return Encoded(found.pooler_output, tokens, mask)
-        weights = mask.to(tokens.dtype)[:, :, None]
-        return Encoded((tokens * weights).sum(dim=1) / weights.sum(dim=1), tokens, mask)
+        return Encoded(mean_of_tokens(tokens, mask), tokens, mask)
+
+    def words_of(self, ids: Tensor) -> Tensor:
+        words: Tensor = self.model.get_input_embeddings()(ids)
+        return words
+
+    def embedded(self, ids: Tensor) -> Tensor:
+        found: Tensor = self.model.embeddings(ids)
+        return found
+
+    def leave_out_vector(self, *, keep: bool = False) -> None:
+        self.text_pooling = "cls"
+        if keep and self.model.pooler is not None:
+            self.model.pooler.requires_grad_(False)
+        elif getattr(self.model, "pooler", None) is not None:
+            self.model.pooler = None
 
     def depths(self) -> Iterator[tuple[str, nn.Parameter, int]]:
         """The top layer is 0, the embeddings are below the first layer."""

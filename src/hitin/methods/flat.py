@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hitin.encoders.interface import Encoded
+from hitin.encoders.interface import Encoded, Widths
 from hitin.errors import InputError
 from hitin.methods.interface import Method, prior_logits
 from hitin.taxonomy import Taxonomy
@@ -26,10 +26,10 @@ class FlatSettings:
 class Flat(Method):
     """logits = W dropout(H) + b"""
 
-    def __init__(self, taxonomy: Taxonomy, width: int, settings: FlatSettings) -> None:
-        super().__init__(taxonomy, width, settings)
+    def __init__(self, taxonomy: Taxonomy, widths: Widths, settings: FlatSettings) -> None:
+        super().__init__(taxonomy, widths, settings)
         self.dropout = nn.Dropout(settings.dropout)
-        self.classifier = nn.Linear(width, len(taxonomy))
+        self.classifier = nn.Linear(widths.document, len(taxonomy))
 
     def start(self, label_counts: NDArray[np.int64], documents: int) -> None:
         with torch.no_grad():

@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from hitin.coding_tree import CodingTree, coding_tree
 from hitin.coding_tree.construction import Method as TreeMethod
-from hitin.encoders.interface import Encoded
+from hitin.encoders.interface import Encoded, Widths
 from hitin.errors import InputError
 from hitin.methods.interface import Method, prior_logits
 from hitin.taxonomy import Taxonomy
@@ -70,8 +70,11 @@ class HiTIN(Method):
 
     tree: CodingTree
 
-    def __init__(self, taxonomy: Taxonomy, width: int, settings: HiTINSettings, tree: CodingTree | None = None) -> None:
-        super().__init__(taxonomy, width, settings)
+    def __init__(
+        self, taxonomy: Taxonomy, widths: Widths, settings: HiTINSettings, tree: CodingTree | None = None
+    ) -> None:
+        super().__init__(taxonomy, widths, settings)
+        width = widths.document
         node = settings.width or width
         self.tree = tree or coding_tree(taxonomy, settings.height, settings.tree, seed=settings.tree_seed)
         self.pooling = settings.pooling
@@ -85,11 +88,13 @@ class HiTIN(Method):
         self.classifier = TreeClassifier(node, len(taxonomy), sizes, biases)
 
     @classmethod
-    def restored(cls, taxonomy: Taxonomy, width: int, settings: HiTINSettings, tensors: Mapping[str, Tensor]) -> Self:
+    def restored(
+        cls, taxonomy: Taxonomy, widths: Widths, settings: HiTINSettings, tensors: Mapping[str, Tensor]
+    ) -> Self:
         """With the coding tree that was saved, however trees are built by now."""
         layers = [tensors[f"parents_{layer}"].numpy() for layer in range(settings.height)]
         tree = CodingTree(layers, entropy=math.nan, flat_entropy=math.nan, method=settings.tree, labels=taxonomy.labels)
-        return cls(taxonomy, width, settings, tree)
+        return cls(taxonomy, widths, settings, tree)
 
     def start(self, label_counts: NDArray[np.int64], documents: int) -> None:
         with torch.no_grad():

@@ -1,40 +1,115 @@
 """What a method of the comparison is: from what a text encoder made to a logit for each label."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hitin.encoders.interface import Encoded
+from hitin.batches import Batch, Examples
+from hitin.encoders.interface import Encoded, Sight, TextEncoder, Widths, encoded
 from hitin.taxonomy import Taxonomy
+from hitin.tokens import Ragged
+
+Fidelity = Literal["clean", "upstream"]
+"""As a method is meant; or as its published program computes it, with what that program does otherwise."""
+
+AUXILIARY = "auxiliary"
+"""The name of the part of a method that only training needs."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a method can know before training."""
+
+    train: Examples
+    """The training documents."""
+    held_counts: NDArray[np.int64] | None
+    """How many validation documents have each label."""
+    names: Ragged
+    """The tokens of each label's name."""
+    frame: NDArray[np.int32]
+    """The tokens of no text at all: what stands around every document."""
+
+
+class Seen(NamedTuple):
+    """What is seen of a batch in training."""
+
+    encoder: TextEncoder
+    batch: Batch
+    text: Encoded
+    logits: Tensor
+    """(B, |Y|)"""
+    step: int
+    """How many steps the optimiser has taken before."""
+
+    @property
+    def targets(self) -> Tensor:
+        """(B, |Y|)"""
+        return self.batch.targets
 
 
 class Method(nn.Module):
-    """A structure encoder and its classifier. One method is one file; `hitin.methods` knows them by name."""
+    """A structure encoder and its classifier. One method is one file; `hitin.methods` knows them by name.
 
-    uses_tokens: ClassVar[bool] = False
-    """Whether it looks at the tokens, not at the document's vector alone."""
+    It may read documents its own way (`score`), and learn by losses of its own (`losses`): beside the common loss of
+    the decisions, or in its place (`replaces_loss`).
+    """
 
-    def __init__(self, taxonomy: Taxonomy, width: int, settings: Any) -> None:  # noqa: ARG002
-        """`width` is that of the encoder's vector; `settings` is the dataclass that stands beside the method."""
+    replaces_loss: ClassVar[bool] = False
+    """Whether `losses` are all there is to minimise, but for the recursive regularisation."""
+
+    auxiliary: nn.Module | None
+    """What only training needs. It is not part of the model that is saved."""
+
+    def __init__(self, taxonomy: Taxonomy, widths: Widths, settings: Any) -> None:  # noqa: ARG002
+        """`widths` are those of the encoder; `settings` is the dataclass that stands beside the method."""
         super().__init__()
+        self.auxiliary = None
 
     @classmethod
-    def restored(cls, taxonomy: Taxonomy, width: int, settings: Any, tensors: Mapping[str, Tensor]) -> Self:  # noqa: ARG003
+    def sight(cls, settings: Any) -> Sight:  # noqa: ARG003
+        """What it has to see of a text."""
+        return "document"
+
+    @classmethod
+    def adapt(cls, encoder: TextEncoder, settings: Any) -> None:
+        """Take away from an encoder what the method does not look at, before either is trained or restored."""
+
+    @classmethod
+    def warning(cls, taxonomy: Taxonomy, widths: Widths, settings: Any) -> str | None:  # noqa: ARG003
+        """What a person should know before it is built: that it takes much memory, above all."""
+        return None
+
+    @classmethod
+    def restored(cls, taxonomy: Taxonomy, widths: Widths, settings: Any, tensors: Mapping[str, Tensor]) -> Self:  # noqa: ARG003
         """The method as saved, before its weights are filled in; what is built from data is taken from `tensors`."""
-        return cls(taxonomy, width, settings)
+        method = cls(taxonomy, widths, settings)
+        method.auxiliary = None
+        return method
+
+    def prepare(self, facts: Facts) -> None:
+        """Told before training what is known by then; where training goes on, the weights are filled in afterwards."""
 
     def start(self, label_counts: NDArray[np.int64], documents: int) -> None:
-        """Told before training how many of the training documents have each label."""
+        """Let each label begin as probable as it is frequent among the training documents."""
+
+    def score(self, encoder: TextEncoder, batch: Batch) -> tuple[Encoded, Tensor]:
+        """What is seen of documents, and their logits (B, |Y|).
+
+        A method with a prompt gives the encoder other words to read; one with a decoder asks it level by level.
+        """
+        text = encoded(encoder, batch)
+        return text, self(text)
 
     def forward(self, text: Encoded) -> Tensor:
         """(B, |Y|): the logits."""
         raise NotImplementedError
 
-    def losses(self, text: Encoded, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
+    def losses(self, seen: Seen) -> dict[str, Tensor]:  # noqa: ARG002
         """What is added to the classification loss in training, by name."""
         return {}
 
@@ -50,3 +125,8 @@ def prior_logits(label_counts: NDArray[np.int64], documents: int) -> Tensor:
     """
     logits = np.log(label_counts + 0.5) - np.log(documents - label_counts + 0.5)
     return torch.from_numpy(logits).float()
+
+
+def trainable(module: nn.Module) -> int:
+    """How many numbers are learnt."""
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)

@@ -90,7 +90,8 @@ class _Trainer:
         self.batches_an_epoch = math.ceil(len(train) / self.settings.batch_size)
         self.batches_a_step = self.settings.accumulate * self.processes
         self.steps_an_epoch = math.ceil(self.batches_an_epoch / self.batches_a_step)
-        self.steps = Steps(model, train, accelerator, self.steps_an_epoch * self.settings.epochs)
+        self.sight = model.network.method.sight(model.run.method)
+        self.steps = Steps(model, train, val, accelerator, self.steps_an_epoch * self.settings.epochs)
         self.unread: list[tuple[Tensor, int]] = []
         self.known_loss = math.nan
 
@@ -151,7 +152,7 @@ class _Trainer:
     def _reads_once(self) -> bool:
         """Whether the encoder is frozen and the method looks at nothing but its vectors."""
         learns = any(parameter.requires_grad for parameter in self.network.encoder.parameters())
-        return not learns and not self.network.method.uses_tokens
+        return not learns and self.sight == "document"
 
     def _with_vectors(self, examples: Examples) -> Examples:
         with self.watcher.counting("encoding", len(examples)) as advance:

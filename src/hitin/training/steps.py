@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from hitin.batches import Batch, Examples, Rows
 from hitin.chance import seed_chance
-from hitin.encoders.interface import Encoded
-from hitin.losses import classification_loss, positive_weights, recursive_regularisation
+from hitin.losses import LossSettings, classification_loss, positive_weights, recursive_regularisation
+from hitin.methods.interface import Seen
 from hitin.network import Network
 from hitin.training.optimisation import build_optimiser, learning_rate_factor
 
@@ -23,20 +23,24 @@ if TYPE_CHECKING:
 class Steps:
     """The steps of a run of so many of them."""
 
-    def __init__(self, model: "NeuralModel", train: Examples, accelerator: Accelerator, steps: int) -> None:
-        self.settings, self.loss_settings = model.run.training, model.run.loss
+    def __init__(
+        self, model: "NeuralModel", train: Examples, val: Examples | None, accelerator: Accelerator, steps: int
+    ) -> None:
+        self.settings = model.run.training
         self.accelerator, self.device = accelerator, accelerator.device
         self.network = model.network
+        self.network.method.prepare(model.facts(train, val))
         counts = train.label_counts()
         if self.settings.prior_start:
             self.network.method.start(counts, len(train))
-        self.edges = torch.from_numpy(np.array(model.taxonomy.edges)).to(self.device)
-        self.weights: Tensor | None = None
-        if self.loss_settings.positive_weights != "none":
-            self.weights = positive_weights(counts, len(train), self.loss_settings.positive_weights).to(self.device)
+        self.network.to(self.device)
         self.optimiser = build_optimiser(self.network, self.settings)
         self.rate = learning_rate_factor(self.settings, steps)
-        self.parallel = accelerator.prepare(_Apart(self.network))
+        weights = None
+        if model.run.loss.positive_weights != "none":
+            weights = positive_weights(counts, len(train), model.run.loss.positive_weights).to(self.device)
+        edges = torch.from_numpy(np.array(model.taxonomy.edges)).to(self.device)
+        self.objective = accelerator.prepare(_Objective(self.network, model.run.loss, edges, weights))
         self.stepper = accelerator.prepare(self.optimiser)
 
     def take(self, step: int, batch: int, train: Examples, group: list[Rows]) -> Tensor:
@@ -51,27 +55,13 @@ class Steps:
         places = range(rank, math.ceil(len(group) / processes) * processes, processes)
         for place in places:
             rows, counting = (group[place], len(group[place])) if place < len(group) else (group[0], 0)
-            with nullcontext() if place == places[-1] else self.accelerator.no_sync(self.parallel):
-                loss = self._loss(train.batch(rows).to(self.device))
+            with nullcontext() if place == places[-1] else self.accelerator.no_sync(self.objective):
+                loss = self.objective(train.batch(rows).to(self.device), step)
                 # the gradient becomes the mean over processes
                 self.accelerator.backward(loss * (counting / documents * processes))
             total += loss.detach() * counting
         self._move(step)
         return total
-
-    def _loss(self, batch: Batch) -> Tensor:
-        """Eq. 15, and what the method adds."""
-        settings = self.loss_settings
-        with self.accelerator.autocast():
-            text, logits = self.parallel(batch)
-            loss = classification_loss(logits, batch.targets, settings, positive_weights=self.weights)
-            for extra in self.network.method.losses(text, logits, batch.targets).values():
-                loss = loss + extra
-        if settings.regularisation:
-            weight = self.network.method.label_weights()
-            penalty = recursive_regularisation(weight, self.edges, form=settings.regularisation_form)
-            loss = loss + settings.regularisation * penalty
-        return loss
 
     def _move(self, step: int) -> None:
         """Change the weights by what their gradients say."""
@@ -83,16 +73,29 @@ class Steps:
         self.stepper.zero_grad()
 
 
-class _Apart(nn.Module):
-    """What `accelerate` may wrap and change, so that the network itself stays as it is."""
+class _Objective(nn.Module):
+    """From a batch to its loss (Eq. 15), with what the method adds.
 
-    def __init__(self, network: Network) -> None:
+    It is what `accelerate` may wrap and change, so that the network itself stays as it is.
+    """
+
+    def __init__(self, network: Network, settings: LossSettings, edges: Tensor, weights: Tensor | None) -> None:
+        """`edges` (m, 2) are those of the taxonomy, `weights` (|Y|,) those of positives."""
         super().__init__()
         self.network = network
+        self.settings, self.edges, self.weights = settings, edges, weights
 
-    def forward(self, batch: Batch) -> tuple[Encoded, Tensor]:
-        found: tuple[Encoded, Tensor] = self.network(batch)
-        return found
+    def forward(self, batch: Batch, step: int) -> Tensor:
+        network, settings = self.network, self.settings
+        text, logits = network(batch)
+        parts = [*network.method.losses(Seen(network.encoder, batch, text, logits, step)).values()]
+        if not network.method.replaces_loss:
+            parts.append(classification_loss(logits, batch.targets, settings, positive_weights=self.weights))
+        if settings.regularisation:
+            weight = network.method.label_weights()
+            penalty = recursive_regularisation(weight, self.edges, form=settings.regularisation_form)
+            parts.append(settings.regularisation * penalty)
+        return torch.stack([part.float() for part in parts]).sum()
 
 
 def _seed_of(seed: int, batch: int) -> int:
