@@ -20,9 +20,11 @@ from torch import Tensor
 
 from hitin import HierarchicalTextClassifier, Taxonomy
 from hitin.chance import own_chance
+from hitin.methods import METHODS
 from hitin.model_folder import TRAINING, WEIGHTS
 from hitin.network import Network
 from hitin.neural import NeuralModel
+from hitin.option_values import types_of
 from hitin.settings import Run
 from hitin.training.checkpoint import load_tensors
 from hitin.training.log import LOG
@@ -66,8 +68,8 @@ def documents(count: int, seed: int = 0) -> tuple[list[str], list[list[str]]]:
 
 
 def classifier(**options: Any) -> HierarchicalTextClassifier:
-    unknown = {"width"} if options.get("method") == "flat" else set()
-    tiny = {name: value for name, value in TINY.items() if name not in unknown}
+    known = types_of(METHODS[options.get("method", "hitin")].settings)
+    tiny = {name: value for name, value in TINY.items() if name != "width" or name in known}
     return HierarchicalTextClassifier(TAXONOMY, device="cpu", **tiny | options)
 
 
