@@ -1,0 +1,173 @@
+"""What a comparison is made of: data sets, tables with their rows, and the cells to train, each in a folder of its own.
+
+A cell is a row on a data set with a seed. Cells of the same run, in two tables perhaps, share their folder and are
+trained once.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal
+
+from hitin.settings import Run
+
+FORMAT = 1
+RESULT = "result.json"
+FAILURE = "failure.json"
+DECISIONS = "decisions.npz"
+MODEL = "model"
+DATA = "data"
+CELLS = "cells"
+
+Kind = Literal["main", "ablation", "height"]
+State = Literal["finished", "failed", "begun", "to do"]
+
+_DEPENDS_ON_NOTHING: dict[str, Any] = {"checkpoint_seconds": 0.0, "tensorboard": False}
+"""Options that no result depends on."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A taxonomy and its documents, as files."""
+
+    name: str
+    title: str
+    taxonomy: str
+    train: tuple[str, ...]
+    val: tuple[str, ...]
+    """Without any, a part of the training documents is held out."""
+    test: tuple[str, ...]
+    published: str | None = None
+    """Under which name the paper has numbers for it."""
+    seeds: tuple[int, ...] | None = None
+    """If not all of a row's seeds: which of them."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method with its settings."""
+
+    name: str
+    title: str
+    run: Run
+    """Its seed is 0; paths in it lead to the files."""
+    kind: Kind
+    seeds: tuple[int, ...]
+    written: Run | None = None
+    """The same with paths as they are written in the file, where that is something else."""
+
+    @property
+    def text(self) -> str:
+        """The run in words that are the same on every machine."""
+        return (self.written or self.run).with_training(**_DEPENDS_ON_NOTHING).to_toml()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows over data sets."""
+
+    name: str
+    title: str
+    data: tuple[str, ...]
+    rows: tuple[Row, ...]
+    published: str | None = None
+    """Which of the paper's tables stands beside it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a file asks for."""
+
+    data: tuple[DataSet, ...]
+    tables: tuple[Table, ...]
+    file: str
+
+    def data_set(self, name: str) -> DataSet:
+        return next(data for data in self.data if data.name == name)
+
+    def seeds(self, row: Row, data: str) -> tuple[int, ...]:
+        """The seeds of a row on a data set."""
+        wanted = self.data_set(data).seeds
+        return tuple(seed for seed in row.seeds if wanted is None or seed in wanted)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A row on a data set with a seed, and where its result is."""
+
+    data: str
+    row: Row
+    seed: int
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.data} / {self.row.name} / seed {self.seed}"
+
+    @property
+    def state(self) -> State:
+        if self.result() is not None:
+            return "finished"
+        if self.failure() is not None:
+            return "failed"
+        return "begun" if (self.folder / MODEL).is_dir() else "to do"
+
+    def result(self) -> dict[str, Any] | None:
+        """What came of it; `None` as long as it is not finished."""
+        found = _read_json(self.folder / RESULT)
+        return found if found and found.get("format") == FORMAT else None
+
+    def failure(self) -> dict[str, Any] | None:
+        """Why the last attempt failed: its `message` and the last lines it wrote (`stderr`)."""
+        return _read_json(self.folder / FAILURE)
+
+
+def cells_of(plan: Plan, folder: Path, data_keys: Mapping[str, str]) -> list[Cell]:
+    """All cells in the order of the work: the first seed of every row, then the second; data sets as in the file.
+
+    `data_keys` are the fingerprints of the data sets. A row that stands in several tables gives a cell in each.
+    """
+    found, taken = [], dict[tuple[str, str], str]()
+    for position in range(max((len(row.seeds) for table in plan.tables for row in table.rows), default=0)):
+        for data, row in _places(plan):
+            seeds = plan.seeds(row, data)
+            if position < len(seeds):
+                key = cell_key(row, data_keys[data])
+                name = taken.setdefault((data, key), _folder_name(folder / CELLS / data, row, key))
+                path = folder / CELLS / data / name / f"seed-{seeds[position]}"
+                found.append(Cell(data, row, seeds[position], path))
+    return found
+
+
+def _places(plan: Plan) -> Iterator[tuple[str, Row]]:
+    for data in plan.data:
+        for table in plan.tables:
+            if data.name in table.data:
+                yield from ((data.name, row) for row in table.rows)
+
+
+def cell_key(row: Row, data_key: str) -> str:
+    """Equal for cells that must have the same result with the same seed."""
+    return blake2b(f"{data_key}\n{row.text}".encode(), digest_size=6).hexdigest()
+
+
+def _folder_name(parent: Path, row: Row, key: str) -> str:
+    """That of the row, and what tells it from others; a row that was called otherwise before keeps its folder."""
+    before = sorted(parent.glob(f"*-{key}"))
+    return before[0].name if before else f"{slug(row.name)}-{key}"
+
+
+def slug(name: str) -> str:
+    """A name that every file system takes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "row"
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
