@@ -1,6 +1,5 @@
 """What holds for every method that stands on a text encoder, whatever it makes of the hierarchy."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from hitin.errors import InputError
 from hitin.methods import METHODS, NeuralMethod
 from hitin.methods.flat import Flat, FlatSettings
 from hitin.methods.interface import AUXILIARY, Method, Seen, trainable
-from hitin.network import Network, for_use, logits_of
+from hitin.network import for_use, logits_of
 from hitin.neural import NeuralModel
 from hitin.option_values import types_of
 from hitin.settings import Run
@@ -33,10 +32,17 @@ from tests.training_harness import (
 
 NEURAL = {name: method for name, method in METHODS.items() if isinstance(method, NeuralMethod)}
 ON_TRANSFORMERS_ONLY = {"hgclr"}
+
+
+def options_known(name: str) -> set[str]:
+    settings: Any = NEURAL[name].settings
+    return {*types_of(settings)}
+
+
 FORMS = [
     (name, fidelity)
-    for name, method in NEURAL.items()
-    for fidelity in (("clean", "upstream") if "fidelity" in types_of(method.settings) else (None,))
+    for name in NEURAL
+    for fidelity in (("clean", "upstream") if "fidelity" in options_known(name) else (None,))
 ]
 
 
@@ -47,7 +53,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def options_of(name: str, bert: str, *, on_bert: bool = False, **options: Any) -> dict[str, Any]:
     """Tiny settings of a method, on TextRCNN where it can stand on it."""
-    known = types_of(NEURAL[name].settings)
+    known = options_known(name)
     on_bert = on_bert or name in ON_TRANSFORMERS_ONLY
     tiny = BERT | {"encoder": bert, "learning_rate": 0.02} if on_bert else TINY
     heads = {"heads": 4, "attention_heads": 4}
@@ -55,7 +61,7 @@ def options_of(name: str, bert: str, *, on_bert: bool = False, **options: Any) -
     return {"method": name} | small | {option: value for option, value in options.items() if value is not None}
 
 
-def _means(option: str, known: dict[str, Any]) -> bool:
+def _means(option: str, known: set[str]) -> bool:
     return option in known or option not in {"width", "heads", "attention_heads", "match_width"}
 
 
@@ -102,11 +108,8 @@ def test_what_counts_as_trainable_gets_a_gradient(name: str, fidelity: str | Non
         if parameter.requires_grad and (parameter.grad is None or not parameter.grad.any())
     ]
     assert not without
-    assert trainable(model.network) == sum(each.grad.numel() for each in _with_gradient(model.network))
-
-
-def _with_gradient(network: Network) -> Iterator[nn.Parameter]:
-    return (parameter for parameter in network.parameters() if parameter.grad is not None)
+    counts = [parameter.numel() for parameter in model.network.parameters() if parameter.grad is not None]
+    assert trainable(model.network) == sum(counts)
 
 
 @pytest.mark.parametrize("name", NEURAL)
@@ -115,7 +118,7 @@ def test_every_method_learns_64_documents_by_heart(name: str, bert: str) -> None
     options = options_of(name, bert) | {"epochs": 60, "batch_size": 16, "learning_rate": 0.01, "policy": "raw"}
     if name not in ON_TRANSFORMERS_ONLY:
         options |= {"embedding": 32, "hidden": 16, "filters": 16}
-    known = types_of(NEURAL[name].settings)
+    known = options_known(name)
     options |= {option: value for option, value in {"width": 16, "dropout": 0.1}.items() if option in known}
     trained = HierarchicalTextClassifier(TAXONOMY, device="cpu", **options).fit(texts, labels)
     scores = trained.evaluate(texts, labels)

@@ -68,7 +68,8 @@ def documents(count: int, seed: int = 0) -> tuple[list[str], list[list[str]]]:
 
 
 def classifier(**options: Any) -> HierarchicalTextClassifier:
-    known = types_of(METHODS[options.get("method", "hitin")].settings)
+    settings: Any = METHODS[options.get("method", "hitin")].settings
+    known = types_of(settings)
     tiny = {name: value for name, value in TINY.items() if name != "width" or name in known}
     return HierarchicalTextClassifier(TAXONOMY, device="cpu", **tiny | options)
 
