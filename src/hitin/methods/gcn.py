@@ -1,5 +1,7 @@
 """The graph convolution of HiAGM: each label hears its children, its parents and itself, each through a gate."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -20,9 +22,10 @@ class HierarchyGCN(StructureEncoder):
         super().__init__(taxonomy, width, fidelity)
         self.up_bias = nn.Parameter(torch.zeros(len(taxonomy), width))
         self.down_bias = nn.Parameter(torch.zeros(len(taxonomy), width))
-        self.gates = nn.Parameter(torch.empty(3, width))  # for what comes up, comes down, and is there
-        for gate in self.gates:
-            nn.init.xavier_uniform_(gate[None])
+        bound = math.sqrt(6 / (width + 1))  # Xavier's, of a map to one number
+        self.gates = nn.Parameter(
+            torch.empty(3, width).uniform_(-bound, bound)
+        )  # of what comes up, comes down, is there
         self.gate_bias = nn.Parameter(torch.zeros(2, len(taxonomy)))  # the label itself has none
         self.dropout = nn.Dropout(EDGE_DROPOUT)
 
