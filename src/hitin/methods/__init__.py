@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hitin.methods.flat import Flat, FlatSettings
+from hitin.methods.hiagm_la import HiAGMLA, HiAGMLASettings
+from hitin.methods.hiagm_tp import HiAGMTP, HiAGMTPSettings
 from hitin.methods.hitin import HiTIN, HiTINSettings
 from hitin.methods.interface import Method
 from hitin.methods.linear import LinearModel
@@ -40,5 +42,7 @@ class WholeMethod(Known):
 METHODS: dict[str, Known] = {
     "hitin": NeuralMethod(HiTINSettings, HiTIN),
     "flat": NeuralMethod(FlatSettings, Flat),
+    "hiagm-tp": NeuralMethod(HiAGMTPSettings, HiAGMTP),
+    "hiagm-la": NeuralMethod(HiAGMLASettings, HiAGMLA),
     "linear": WholeMethod(LinearSettings, LinearModel, "tfidf", frozenset({"validation", "seed"})),
 }

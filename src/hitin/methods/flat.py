@@ -1,6 +1,7 @@
 """The flat baseline: a linear classifier on the document's vector, which knows nothing of the hierarchy."""
 
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from hitin.encoders.interface import Encoded, Widths
 from hitin.errors import InputError
-from hitin.methods.interface import Method, prior_logits
+from hitin.methods.interface import Fidelity, Method, prior_logits
 from hitin.taxonomy import Taxonomy
 
 
@@ -17,8 +18,12 @@ from hitin.taxonomy import Taxonomy
 class FlatSettings:
     dropout: float = 0.2
     """On the document's vector."""
+    fidelity: Fidelity = "clean"
+    """`upstream` has the dropout on the logits, as the published TextRCNN has."""
 
     def __post_init__(self) -> None:
+        if self.fidelity not in get_args(Fidelity):
+            raise InputError(f"{self.fidelity!r} is none of {', '.join(get_args(Fidelity))}", kind="bad-option")
         if not 0 <= self.dropout < 1:
             raise InputError("a dropout is a number from 0 to below 1", kind="bad-option")
 
@@ -28,6 +33,7 @@ class Flat(Method):
 
     def __init__(self, taxonomy: Taxonomy, widths: Widths, settings: FlatSettings) -> None:
         super().__init__(taxonomy, widths, settings)
+        self.fidelity = settings.fidelity
         self.dropout = nn.Dropout(settings.dropout)
         self.classifier = nn.Linear(widths.document, len(taxonomy))
 
@@ -36,7 +42,11 @@ class Flat(Method):
             self.classifier.bias.copy_(prior_logits(label_counts, documents))
 
     def forward(self, text: Encoded) -> Tensor:
-        logits: Tensor = self.classifier(self.dropout(text.vector))
+        logits: Tensor
+        if self.fidelity == "upstream":  # a dropped logit is 0, one half: the training loss cannot fall far
+            logits = self.dropout(self.classifier(text.vector))
+        else:
+            logits = self.classifier(self.dropout(text.vector))
         return logits
 
     def label_weights(self) -> Tensor:

@@ -6,20 +6,43 @@ documents of all children of its parent.
 """
 
 from abc import abstractmethod
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from hitin.errors import shown
 from hitin.methods.interface import Facts, Fidelity
+from hitin.option_values import bad_option
 from hitin.taxonomy import Taxonomy
 
 StructureName = Literal["gcn", "tree-lstm"]
 
 EDGE_DROPOUT = 0.05
 """On what labels send to one another."""
+
+
+@dataclass(frozen=True)
+class StructureSettings:
+    """What methods with a structure encoder have in common."""
+
+    structure: StructureName = "gcn"
+    """How labels hear of one another: a graph convolution, or an LSTM up and down the taxonomy."""
+    dropout: float = 0.5
+    """On the vectors of labels, before they hear of one another."""
+    fidelity: Fidelity = "clean"
+    """As the method is meant; or `upstream`, as its published program computes it."""
+
+    def __post_init__(self) -> None:
+        for name, choice in (("structure", StructureName), ("fidelity", Fidelity)):
+            if getattr(self, name) not in get_args(choice):
+                remedy = f"It is one of {', '.join(get_args(choice))}."
+                raise bad_option(f"{name} cannot be {shown(getattr(self, name))}", remedy)
+        if not 0 <= self.dropout < 1:
+            raise bad_option(f"dropout is {self.dropout}", "It is a number from 0 to below 1.")
 
 
 class StructureEncoder(nn.Module):

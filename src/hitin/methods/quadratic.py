@@ -1,0 +1,44 @@
+"""The classifier that sees the vectors of all labels for the logit of each; and what it costs: d |Y| |Y| weights."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from hitin.methods.interface import prior_logits
+
+_BYTES = 16  # a weight in training: itself, its gradient, and two moments of the optimiser
+_GIGABYTE = 10**9
+_MUCH = 1  # gigabytes that are worth a word
+
+
+class AllLabelsClassifier(nn.Linear):
+    """logits = W [x_1 ; x_2 ; ...] + b, with x_k the vector of label k."""
+
+    def __init__(self, width: int, labels: int) -> None:
+        super().__init__(width * labels, labels)
+
+    def start(self, label_counts: NDArray[np.int64], documents: int) -> None:
+        """See `Method.start`."""
+        with torch.no_grad():
+            self.bias.copy_(prior_logits(label_counts, documents))
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        """(B, N, d) -> (B, N)"""
+        return super().forward(nodes.flatten(start_dim=1))
+
+
+def quadratic_warning(method: str, width: int, labels: int, *, has_width: bool) -> str | None:
+    """What a person should know before such a classifier is built, if it takes much memory.
+
+    `has_width` says whether the width of labels is an option of the method.
+    """
+    weights = width * labels * labels
+    gigabytes = weights * _BYTES / _GIGABYTE
+    if gigabytes <= _MUCH:
+        return None
+    narrower = "a smaller width, or " if has_width else ""
+    return (
+        f"at {labels:,} labels the last layer of {method} has {weights:,} weights, and training takes "
+        f"{gigabytes:,.1f} GB of memory for it; choose {narrower}the method hitin, flat or linear"
+    )
