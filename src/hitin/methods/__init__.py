@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from hitin.methods.flat import Flat, FlatSettings
+from hitin.methods.hgclr import HGCLR, HGCLRSettings
 from hitin.methods.hiagm_la import HiAGMLA, HiAGMLASettings
 from hitin.methods.hiagm_tp import HiAGMTP, HiAGMTPSettings
+from hitin.methods.himatch import HiMatch, HiMatchSettings
 from hitin.methods.hitin import HiTIN, HiTINSettings
+from hitin.methods.htcinfomax import HTCInfoMax, HTCInfoMaxSettings
 from hitin.methods.interface import Method
 from hitin.methods.linear import LinearModel
 from hitin.methods.margins import LinearSettings
@@ -44,5 +47,8 @@ METHODS: dict[str, Known] = {
     "flat": NeuralMethod(FlatSettings, Flat),
     "hiagm-tp": NeuralMethod(HiAGMTPSettings, HiAGMTP),
     "hiagm-la": NeuralMethod(HiAGMLASettings, HiAGMLA),
+    "htcinfomax": NeuralMethod(HTCInfoMaxSettings, HTCInfoMax),
+    "himatch": NeuralMethod(HiMatchSettings, HiMatch),
+    "hgclr": NeuralMethod(HGCLRSettings, HGCLR),
     "linear": WholeMethod(LinearSettings, LinearModel, "tfidf", frozenset({"validation", "seed"})),
 }
