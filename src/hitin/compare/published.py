@@ -28,7 +28,7 @@ class PublishedRow:
     def score(self, data: str | None, metric: str) -> float | None:
         """As a part of one; `None` where the paper has none."""
         found = self.scores.get(data or "")
-        return None if found is None else found[metric] / 100
+        return None if found is None else round(found[metric] / 100, 6)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,204 @@
+"""Results laid out as tables of text, which Markdown, LaTeX and the page write each in its own way."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from hitin.compare.published import AVERAGE, PublishedRow, published_data
+from hitin.compare.results import COSTS, Entry, Line, Results, Value, View, Way
+from hitin.compare.statistics import METRICS, SIGNIFICANT, Comparison
+from hitin.compare.words import amount, counted, machine_kind, p_text, percent
+
+DASH = "–"
+DAGGER = "†"
+SCORE_TITLES = {"micro_f1": "Micro-F1", "macro_f1": "Macro-F1"}
+COST_TITLES = {
+    "trainable_parameters": "Parameters",
+    "training_seconds": "Training",
+    "peak_memory_bytes": "Memory",
+    "documents_per_second": "Documents/s",
+}
+WAY_TITLES: dict[Way, str] = {
+    "tuned": "decisions chosen on validation documents",
+    "half": "each label above 0.5",
+    "per_metric": "above 0.5, the best epoch for each score",
+}
+_WAY_NOTES: dict[Way, str] = {
+    "tuned": "How probabilities become labels was chosen on validation documents, for each row and seed.",
+    "half": "Each label with a probability above 0.5 is given, whatever the validation documents say.",
+    "per_metric": "Each label above 0.5 is given; micro-F1 is of the epoch with the best micro-F1 on validation "
+    "documents, macro-F1 of that with the best macro-F1, as the paper reports them. A row may be two models.",
+}
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """What stands in a table."""
+
+    text: str = DASH
+    order: float | None = None
+    """What the column is sorted by."""
+    is_best: bool = False
+    mark: str = ""
+    hint: str = ""
+    """What is told of it on demand."""
+
+
+@dataclass(frozen=True)
+class GridRow:
+    title: str
+    cells: tuple[GridCell, ...]
+    is_published: bool = False
+    settings: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: columns stand in groups, each with a title (perhaps empty) and how many they are."""
+
+    title: str
+    groups: tuple[tuple[str, int], ...]
+    columns: tuple[str, ...]
+    rows: tuple[GridRow, ...]
+    notes: tuple[str, ...]
+
+
+def score_grid(view: View, way: Way, resamples: int) -> Grid:
+    """Micro- and macro-F1 of every row on every data set, with the paper's rows below."""
+    groups = [(data.title, len(METRICS)) for data in view.data]
+    rows = [_score_row(view, line, way) for line in view.lines]
+    published = [_published_row(view, row) for row in (view.published.rows if view.published else ())]
+    if len(view.data) > 1:
+        groups.append(("Average", len(METRICS)))
+    columns = [SCORE_TITLES[metric] for _ in groups for metric in METRICS]
+    return Grid(
+        title=f"{view.title}: {WAY_TITLES[way]}",
+        groups=(*groups, ("", 1)),
+        columns=(*columns, "Seeds"),
+        rows=(*_with_best(rows, max, range(len(columns))), *published),
+        notes=tuple(_score_notes(view, way, resamples)),
+    )
+
+
+def _score_row(view: View, line: Line, way: Way) -> GridRow:
+    cells = [
+        _score_cell(entry, entry.score(way, metric), view.comparison(way, line.row.name, data, metric))
+        for data, entry in line.entries.items()
+        for metric in METRICS
+    ]
+    if len(view.data) > 1:
+        cells += [_value_cell(line.average(way, metric)) for metric in METRICS]
+    return GridRow(line.row.title, (*cells, _seeds_cell(line)), settings=line.row.text)
+
+
+def _value_cell(value: Value | None, hint: str = "") -> GridCell:
+    if value is None:
+        return GridCell(hint=hint)
+    return GridCell(percent(value.mean, value.deviation), value.mean, hint=hint)
+
+
+def _score_cell(entry: Entry, value: Value | None, comparison: Comparison | None) -> GridCell:
+    if value is None:
+        return GridCell("failed" if entry.state == "failed" else DASH, hint="; ".join(entry.failures) or "not run")
+    hints = [counted(value.seeds, "seed") if value.seeds == entry.wanted else f"{value.seeds} of {entry.wanted} seeds"]
+    if comparison:
+        low, high = (100 * end for end in (comparison.low, comparison.high))
+        hints += [f"{100 * comparison.difference:+.2f} to the best (95 % interval {low:+.2f} to {high:+.2f})"]
+        hints += [f"p {p_text(comparison.p)}, corrected {p_text(comparison.corrected)}"]
+    cell = _value_cell(value, "; ".join(hints))
+    return replace(cell, mark=DAGGER) if comparison and not comparison.is_clear else cell
+
+
+def _seeds_cell(line: Line) -> GridCell:
+    """How many seeds, on every data set."""
+    done, wanted = ([count(entry) for entry in line.entries.values()] for count in (_done, _wanted))
+    if done == wanted:
+        few, many = min(done), max(done)
+        return GridCell(str(few) if few == many else f"{few}{DASH}{many}", float(sum(done)))
+    return GridCell(f"{sum(done)} of {sum(wanted)}", float(sum(done)), hint="of all data sets together")
+
+
+def _done(entry: Entry) -> int:
+    return len(entry.seeds)
+
+
+def _wanted(entry: Entry) -> int:
+    return entry.wanted
+
+
+def _published_row(view: View, row: PublishedRow) -> GridRow:
+    names: list[str | None] = [data.published for data in view.data]
+    if len(names) > 1:
+        names.append(AVERAGE if set(names) == set(published_data()) else None)
+    scores = [row.score(name, metric) for name in names for metric in METRICS]
+    cells = [GridCell() if score is None else GridCell(percent(score), score) for score in scores]
+    return GridRow(f"{row.title} (published)", (*cells, GridCell()), is_published=True)
+
+
+def _with_best(rows: Sequence[GridRow], best: Callable[..., float], columns: Sequence[int]) -> list[GridRow]:
+    """The rows with the best value of each of these columns marked, if there is more than one to choose from."""
+    found = [list(row.cells) for row in rows]
+    for column in columns:
+        known = [value for cells in found if (value := cells[column].order) is not None]
+        for cells in found if len(known) > 1 else ():
+            if cells[column].order is not None:
+                cells[column] = replace(cells[column], is_best=cells[column].order == best(known))
+    return [replace(row, cells=tuple(cells)) for row, cells in zip(rows, found, strict=True)]
+
+
+def _score_notes(view: View, way: Way, resamples: int) -> Iterator[str]:
+    yield _WAY_NOTES[way]
+    family = [comparison for (of, _), comparison in view.comparisons.items() if of == way]
+    if family:
+        yield (
+            f"Bold: the highest mean of a column. {DAGGER}: the test documents cannot tell it from the best (p of at "
+            f"least {SIGNIFICANT:g}, after Holm's correction for the {counted(len(family), 'comparison')} of this "
+            f"table; paired bootstrap over documents, {resamples:,} resamples). What another seed would change is "
+            f"not in p."
+        )
+    entries = [entry for line in view.lines for entry in line.entries.values()]
+    if any(len(entry.seeds) > 1 for entry in entries):
+        yield "±: the sample deviation over seeds; where it is missing there is 1 seed."
+    elif any(entry.seeds for entry in entries):
+        yield "Every row has 1 seed, so nothing is known of what another seed would change."
+    if any(entry.state == "not run" for entry in entries):
+        yield f"{DASH}: not run yet."
+    if any(entry.failures for entry in entries):
+        yield "failed: see failure.json in the folder of that cell; the same command tries it again."
+    if view.published:
+        yield f"(published): {view.published.title}, as printed; {DASH} where it has none. No part of the comparisons."
+
+
+def cost_grid(view: View, results: Results) -> Grid:
+    """Parameters, time, memory and speed of every row on every data set."""
+    groups = [(data.title, len(COSTS)) for data in view.data]
+    rows = [GridRow(line.row.title, tuple(_cost_cells(line)), settings=line.row.text) for line in view.lines]
+    comparable = COSTS if len({machine_kind(result) for result in results.finished}) < 2 else COSTS[:1]
+    for place, cost in enumerate(COSTS * len(view.data)):
+        if cost in comparable:
+            rows = _with_best(rows, max if cost == "documents_per_second" else min, [place])
+    return Grid(
+        title=f"{view.title}: what it costs",
+        groups=tuple(groups),
+        columns=tuple(COST_TITLES[cost] for _ in groups for cost in COSTS),
+        rows=tuple(rows),
+        notes=tuple(_cost_notes(results)),
+    )
+
+
+def _cost_cells(line: Line) -> Iterator[GridCell]:
+    for entry in line.entries.values():
+        for cost in COSTS:
+            value = entry.cost(cost)
+            yield GridCell() if value is None else GridCell(amount(cost, value.mean), value.mean)
+
+
+def _cost_notes(results: Results) -> Iterator[str]:
+    yield (
+        "Means over seeds. Parameters: those that are trained; of the linear model, the weights it keeps. Memory: the "
+        "peak of training and inference, on a GPU that of the GPU, otherwise of the whole process. Documents/s: from "
+        "texts to labels."
+    )
+    if len({machine_kind(result) for result in results.finished}) > 1:
+        yield "Cells ran on several kinds of machines: times, memory and speed are comparable within one only."
+    if any(int(result.get("at_once", 1)) > 1 for result in results.finished):
+        yield "Some cells ran side by side on one device, which makes times longer."
