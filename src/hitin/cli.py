@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from hitin import __version__
 from hitin.commands import options
+from hitin.commands.compare import compare
 from hitin.commands.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_json, file_progress, print_tables, warn
 from hitin.commands.evaluate import evaluate
 from hitin.commands.predict import predict
@@ -215,6 +216,7 @@ app.command()(train)
 app.command()(evaluate)
 app.command()(predict)
 app.command()(tune)
+app.command()(compare)
 
 
 @app.command()

@@ -6,12 +6,14 @@ trained once.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
 
+from hitin.compare.locking import LOCK
+from hitin.model_folder import remove_tree
 from hitin.settings import Run
 
 FORMAT = 1
@@ -19,6 +21,10 @@ RESULT = "result.json"
 FAILURE = "failure.json"
 DECISIONS = "decisions.npz"
 MODEL = "model"
+TRAINED = "trained.json"
+"""What was measured of the training of a cell that is not finished."""
+ERRORS = "stderr.txt"
+"""What the process of a cell that is not finished complained about."""
 DATA = "data"
 CELLS = "cells"
 
@@ -117,12 +123,12 @@ class Cell:
 
     def result(self) -> dict[str, Any] | None:
         """What came of it; `None` as long as it is not finished."""
-        found = _read_json(self.folder / RESULT)
+        found = read_json(self.folder / RESULT)
         return found if found and found.get("format") == FORMAT else None
 
     def failure(self) -> dict[str, Any] | None:
         """Why the last attempt failed: its `message` and the last lines it wrote (`stderr`)."""
-        return _read_json(self.folder / FAILURE)
+        return read_json(self.folder / FAILURE)
 
 
 def cells_of(plan: Plan, folder: Path, data_keys: Mapping[str, str]) -> list[Cell]:
@@ -140,6 +146,14 @@ def cells_of(plan: Plan, folder: Path, data_keys: Mapping[str, str]) -> list[Cel
                 path = folder / CELLS / data / name / f"seed-{seeds[position]}"
                 found.append(Cell(data, row, seeds[position], path))
     return found
+
+
+def once(cells: Iterable[Cell]) -> list[Cell]:
+    """Without those that share the folder of an earlier one."""
+    found: dict[Path, Cell] = {}
+    for cell in cells:
+        found.setdefault(cell.folder, cell)
+    return list(found.values())
 
 
 def _places(plan: Plan) -> Iterator[tuple[str, Row]]:
@@ -160,12 +174,21 @@ def _folder_name(parent: Path, row: Row, key: str) -> str:
     return before[0].name if before else f"{slug(row.name)}-{key}"
 
 
+def tidy(folder: Path, *, keep_model: bool) -> None:
+    """Remove what a finished cell needs no longer."""
+    if not keep_model:
+        remove_tree(folder / MODEL)
+    for name in (TRAINED, ERRORS, LOCK):
+        (folder / name).unlink(missing_ok=True)
+
+
 def slug(name: str) -> str:
     """A name that every file system takes."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "row"
 
 
-def _read_json(path: Path) -> dict[str, Any] | None:
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object of a file; `None` where there is none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

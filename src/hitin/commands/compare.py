@@ -1,0 +1,161 @@
+"""`hitin compare`."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hitin.commands import options
+from hitin.commands.console import INTERRUPTED, errors_as_json, file_progress, say, warn
+
+if TYPE_CHECKING:
+    from hitin.compare.comparison import Comparison
+    from hitin.compare.running import Outcome
+
+FAILED = 1
+
+
+def compare(
+    file: Annotated[str, typer.Argument(metavar="RUN.toml", help="The file that says what is compared.")],
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="FOLDER", help="The folder of the results; made if need be.")
+    ],
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DEVICE", help="auto (every GPU, or else the CPU), cpu, cuda, cuda:1; may be given again."
+        ),
+    ] = None,
+    at_once: Annotated[int, typer.Option(min=1, max=64, help="Trainings at the same time on each device.")] = 1,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TABLE/ROW", help="Train these rows only, such as 'bert/hi*'; may be given again."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List all trainings with their state, and train nothing.")
+    ] = False,
+    tables_only: Annotated[
+        bool, typer.Option("--tables-only", help="Write the tables from the results that are there.")
+    ] = False,
+    keep_models: Annotated[
+        bool, typer.Option("--keep-models", help="Keep the trained models beside their results.")
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Compare methods on data sets, with several seeds: tables in Markdown, CSV and LaTeX, and a page.
+
+    Each row of each table is trained on each data set with each seed, in a process of its own. Ctrl-C or a kill lose
+    nothing: the same command goes on. Results stay in the folder: what is added to the file later is all that is
+    trained then. Epochs and decisions are chosen on validation documents by one rule for all; the row linear
+    (TF-IDF and support vector machines) is always there.
+
+    Exit code: 0 all is finished, 1 some trainings failed, 130 interrupted.
+
+    A file to begin with (paths are relative to it):
+
+        seeds = [0, 1, 2]
+        [data.mine]
+        taxonomy = "taxonomy.tsv"
+        train = "train.jsonl"
+        val = "val.jsonl"
+        test = "test.jsonl"
+        [tables.first]
+        encoder = "textrcnn"
+        methods = ["flat", "hitin"]
+        ablations = ["random-tree", "height"]
+        settings = { epochs = 10 }
+        [tables.first.rows.hitin]
+        dropout = 0.5
+
+    Examples:
+
+        hitin compare run.toml --out results
+        hitin compare run.toml --out results --dry-run
+        hitin compare run.toml --out results --device cuda:0 --device cuda:1 --at-once 2
+        hitin compare run.toml --out results --only "first/hitin*"
+    """
+    from pathlib import Path
+
+    from hitin.compare.comparison import prepare
+    from hitin.compare.display import showing
+    from hitin.compare.locking import locked
+    from hitin.compare.running import Outcome, run_cells
+
+    trains = not (dry_run or tables_only)
+    with errors_as_json(as_json):
+        with file_progress() as progress:
+            found = prepare(
+                file, out, devices=device or (), at_once=at_once, patterns=only or (), trains=trains, progress=progress
+            )
+        warn(found.warnings)
+        if dry_run:
+            typer.echo(_states(found, as_json))
+            return
+        outcome = Outcome()
+        if trains:
+            with locked(Path(out), "comparing"), showing(found.wanted, len(found.places)) as audience:
+                outcome = run_cells(
+                    found.plan,
+                    found.wanted,
+                    found.data_keys,
+                    found.places,
+                    keep_models=keep_models,
+                    audience=audience,
+                )
+        files = _write(found)
+    typer.echo(_summary(found, outcome, files, as_json))
+    _leave(outcome)
+
+
+def _write(found: "Comparison") -> list[str]:
+    """The tables of what is finished so far."""
+    from hitin.compare.results import write_results
+
+    if not found.states()["finished"]:
+        return []
+    return [str(path) for path in write_results(found.plan, found.cells, found.folder)]
+
+
+def _states(found: "Comparison", as_json: bool) -> str:
+    """A line for each cell, in the order of the work."""
+    from hitin.compare.cells import once
+
+    cells = once(found.cells)
+    if as_json:
+        told = [
+            {
+                "data": cell.data,
+                "row": cell.row.name,
+                "seed": cell.seed,
+                "state": cell.state,
+                "folder": str(cell.folder),
+            }
+            for cell in cells
+        ]
+        return json.dumps({"cells": told}, indent=2)
+    lines = [f"{cell.state:<9}{cell.name} ({cell.row.run.encoder_name})" for cell in cells]
+    counts = ", ".join(f"{count} {state}" for state, count in found.states().items())
+    return "\n".join([*lines, f"{len(cells)} trainings: {counts}"])
+
+
+def _summary(found: "Comparison", outcome: "Outcome", files: list[str], as_json: bool) -> str:
+    """What there is now."""
+    states = found.states()
+    if as_json:
+        return json.dumps({"states": states, "failures": outcome.failures, "files": files}, indent=2)
+    lines = [f"{states['finished']} of {states.total()} trainings are finished"]
+    return "\n".join([*lines, *(f"  {file}" for file in files)])
+
+
+def _leave(outcome: "Outcome") -> None:
+    """With the reasons of what failed and the way to go on."""
+    from hitin.commands.labelled import command
+
+    for name, message in outcome.failures.items():
+        say(f"failed: {name}: {' '.join(message.splitlines())}")
+    if outcome.is_interrupted:
+        say("stopped; what was under way is saved")
+    if outcome.is_interrupted or outcome.failures:
+        say(f"Go on with: {command(*sys.argv[1:])}")
+        raise typer.Exit(INTERRUPTED if outcome.is_interrupted else FAILED)

@@ -1,0 +1,84 @@
+"""A comparison in a folder: what it is made of, checked before anything is trained, and what has come of it so far."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hitin.commands.console import FileProgress
+from hitin.compare.cells import Cell, DataSet, Plan, cells_of, once, read_json
+from hitin.compare.data import data_file, settle_data
+from hitin.compare.places import Place, check_precision, places_of
+from hitin.compare.plan import only, read_plan
+from hitin.errors import InputError
+from hitin.model_kinds import kind_of
+from hitin.writing import check_writable
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A plan with its cells, and where these are to run."""
+
+    plan: Plan
+    folder: Path
+    data_keys: dict[str, str]
+    cells: list[Cell]
+    """All of the plan."""
+    wanted: list[Cell]
+    """Those that are to be trained now."""
+    places: list[Place]
+    warnings: tuple[str, ...]
+
+    def states(self) -> Counter[str]:
+        return Counter(cell.state for cell in once(self.cells))
+
+
+def prepare(
+    file: str | Path,
+    out: str | Path,
+    *,
+    devices: Sequence[str] = (),
+    at_once: int = 1,
+    patterns: Sequence[str] = (),
+    trains: bool = True,
+    progress: FileProgress | None = None,
+) -> Comparison:
+    """What is to be done, after all that can be wrong with it. Documents are read where that was not done before.
+
+    Without `trains` nothing is to be trained: what is needed for that is not looked for.
+    """
+    plan, folder = read_plan(file), Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(
+            "this file is not a directory", kind="unwritable", file=str(out), remedy="Choose another --out."
+        )
+    check_writable(folder / "results.html")
+    wanted = only(plan, patterns) if patterns else plan
+    places = places_of(devices, at_once) if trains else []
+    if trains:
+        _check_runs(wanted, places)
+    used = [data for data in plan.data if any(data.name in table.data for table in plan.tables)]
+    keys, warnings = {}, []
+    for data in used:
+        keys[data.name], told = _key(data, folder, progress, trains)
+        warnings += [f"{data.name}: {message}" for message in told]
+    cells, chosen = cells_of(plan, folder, keys), cells_of(wanted, folder, keys)
+    return Comparison(plan, folder, keys, cells, chosen, places, tuple(warnings))
+
+
+def _key(data: DataSet, folder: Path, progress: FileProgress | None, trains: bool) -> tuple[str, tuple[str, ...]]:
+    """Results can be looked at where the documents are not."""
+    known = None if trains else read_json(data_file(folder, data.name))
+    return (str(known["key"]), ()) if known and "key" in known else settle_data(data, folder, progress)
+
+
+def _check_runs(plan: Plan, places: Sequence[Place]) -> None:
+    """Whether what the runs need is there."""
+    for table in plan.tables:
+        for row in table.rows:
+            kind_of(row.run).check_needs(row.run)
+            try:
+                check_precision(places, row.run.training)
+            except InputError as error:
+                problem = f"the row {row.name} of the table {table.name}: {error.message}"
+                raise InputError(problem, kind=error.kind, file=plan.file, remedy=error.remedy) from error

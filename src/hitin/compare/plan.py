@@ -1,0 +1,265 @@
+"""The file of a comparison: data sets, tables, rows, seeds. What can be wrong in it is told here, before any work."""
+
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from hitin.compare.cells import DataSet, Plan, Row, Table
+from hitin.compare.rows import ABLATIONS, HITIN, RowBuilder, ablation_rows, all_options, check_may_be_set
+from hitin.errors import InputError, listed, shown
+from hitin.methods import METHODS
+
+LINEAR = "linear"
+"""The row that every table begins with."""
+
+_PUBLISHED_DATA = ("wos", "rcv1", "nyt")
+_PUBLISHED_TABLES = ("textrcnn", "bert")
+_FILE = ("seeds", "data", "tables")
+_DATA = ("taxonomy", "train", "val", "test", "title", "published", "seeds")
+_TABLE = ("title", "encoder", "data", "seeds", "methods", "ablations", "published", "settings", "rows")
+_EXAMPLE = "hitin compare --help shows an example."
+
+
+def read_plan(path: str | Path) -> Plan:
+    """What the file asks for, with the run of every row."""
+    file = Path(path)
+    try:
+        with file.open("rb") as stream:
+            sections = tomllib.load(stream)
+    except OSError as error:
+        problem = f"the comparison cannot be read ({error.strerror or error})"
+        raise InputError(problem, kind="missing-file", file=str(path), remedy=_EXAMPLE) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"this is not TOML ({error})", kind="bad-run", file=str(path), remedy=_EXAMPLE) from error
+    try:
+        return _plan(sections, file)
+    except InputError as error:
+        error.file = error.file or str(path)
+        raise
+
+
+def _plan(sections: dict[str, Any], file: Path) -> Plan:
+    _check_names(sections, _FILE, "the file")
+    seeds = _seeds(sections.get("seeds", [0]), "seeds")
+    data = tuple(
+        _data_set(name, _section(values, f"data.{name}"), file) for name, values in _sections(sections, "data")
+    )
+    _check_distinct([each.name for each in data], "data sets")
+    names = tuple(each.name for each in data)
+    tables = tuple(
+        _table(name, _section(values, f"tables.{name}"), file, names, seeds)
+        for name, values in _sections(sections, "tables")
+    )
+    plan = Plan(data, tables, str(file))
+    for table in tables:
+        for row in table.rows:
+            for name in table.data:
+                if not plan.seeds(row, name):
+                    problem = f"the row {shown(row.name)} of the table {table.name} has no seed on {name}"
+                    raise _bad(problem, "`seeds` of a data set are some of the seeds of the rows.")
+    return plan
+
+
+def only(plan: Plan, patterns: Collection[str]) -> Plan:
+    """The rows whose `TABLE/ROW` fits one of the patterns, such as `bert/hitin*`."""
+    tables = [
+        replace(table, rows=tuple(row for row in table.rows if _fits(f"{table.name}/{row.name}", patterns)))
+        for table in plan.tables
+    ]
+    if not any(table.rows for table in tables):
+        rows = [f"{table.name}/{row.name}" for table in plan.tables for row in table.rows]
+        raise _bad(f"no row is called {' or '.join(map(shown, patterns))}", f"The rows are {listed(rows, most=60)}.")
+    return replace(plan, tables=tuple(tables))
+
+
+def _fits(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern if "/" in pattern else f"*/{pattern}") for pattern in patterns)
+
+
+def _data_set(name: str, values: dict[str, Any], file: Path) -> DataSet:
+    where = f"[data.{name}]"
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
+        raise _bad(f"a data set is called {shown(name)}", "It names a folder: letters, digits, '-', '_' and '.'.")
+    _check_names(values, _DATA, where)
+    for needed in ("taxonomy", "train", "test"):
+        if needed not in values:
+            raise _bad(f"{where} has no {needed}", f'Write {needed} = "..." there: a file beside {file.name}.')
+    taxonomy = _text(values["taxonomy"], f"taxonomy of {where}")
+    train, val, test = (
+        _files(values.get(split, []), f"{split} of {where}", file) for split in ("train", "val", "test")
+    )
+    return DataSet(
+        name=name,
+        title=_text(values.get("title", name), f"title of {where}"),
+        taxonomy=str(file.parent / taxonomy),
+        train=train,
+        val=val,
+        test=test,
+        published=_one_of(values.get("published"), _PUBLISHED_DATA, f"published of {where}"),
+        seeds=_seeds(values["seeds"], f"seeds of {where}") if "seeds" in values else None,
+    )
+
+
+def _table(name: str, values: dict[str, Any], file: Path, data: tuple[str, ...], seeds: tuple[int, ...]) -> Table:
+    where = f"[tables.{name}]"
+    _check_names(values, _TABLE, where)
+    for chosen in _texts(values.get("data", list(data)), f"data of {where}"):
+        _one_of(chosen, data, f"data of {where}")
+    encoder, settings = values.get("encoder"), _section(values.get("settings", {}), f"tables.{name}.settings")
+    with _saying(f"settings of {where}"):
+        for option in settings:
+            check_may_be_set(option)
+            if option not in all_options():
+                raise _bad(f"there is no option {shown(option)}", _nearest(option, all_options()))
+    builder = RowBuilder(
+        folder=file.parent,
+        encoder=None if encoder is None else _text(encoder, f"encoder of {where}"),
+        settings=settings,
+        seeds=_seeds(values["seeds"], f"seeds of {where}") if "seeds" in values else seeds,
+    )
+    return Table(
+        name=name,
+        title=_text(values.get("title", name), f"title of {where}"),
+        data=tuple(each for each in data if each in values.get("data", data)),
+        rows=tuple(_rows(name, values, builder)),
+        published=_one_of(values.get("published"), _PUBLISHED_TABLES, f"published of {where}"),
+    )
+
+
+def _rows(table: str, values: dict[str, Any], builder: RowBuilder) -> Iterator[Row]:
+    """`linear`, the methods, rows of the user's own, ablations."""
+    where = f"[tables.{table}]"
+    methods = _texts(values.get("methods", []), f"methods of {where}")
+    for method in methods:
+        _one_of(method, tuple(METHODS), f"methods of {where}")
+    own = {
+        name: _section(each, f"tables.{table}.rows.{name}")
+        for name, each in _section(values.get("rows", {}), "rows").items()
+    }
+    ablations = _texts(values.get("ablations", []), f"ablations of {where}")
+    for ablation in ablations:
+        _one_of(ablation, ABLATIONS, f"ablations of {where}")
+    if not methods and not own:
+        raise _bad(f"{where} has no rows", f"Write methods = [...] there; they are {', '.join(METHODS)}.")
+    rows = [_row(table, name, own.get(name, {}), builder) for name in dict.fromkeys((LINEAR, *methods, *own))]
+    yield from rows
+    if ablations:
+        base = next((row for row in rows if row.name == HITIN and row.run.method_name == HITIN), None)
+        if base is None:
+            raise _bad(f"{where} has ablations, but no row hitin", "Ablations are of HiTIN: add it to `methods`.")
+        with _saying(f"ablations of {where}"):
+            found = [*ablation_rows(builder, base, _own_options(own.get(HITIN, {})), ablations)]
+        _check_distinct([row.name for row in (*rows, *found)], f"rows of {where}")
+        yield from found
+
+
+def _row(table: str, name: str, values: dict[str, Any], builder: RowBuilder) -> Row:
+    method = values.get("method", name)
+    if method not in METHODS:
+        remedy = f'Write method = "..." in [tables.{table}.rows.{_quoted(name)}]; the methods are {", ".join(METHODS)}.'
+        raise _bad(f"the table {table} has a row {shown(name)} of no known method", remedy)
+    with _saying(f"the row {name} of the table {table}"):
+        return builder.row(
+            name,
+            _own_options(values),
+            method=method,
+            title=None if "title" not in values else _text(values["title"], "title"),
+            seeds=_seeds(values["seeds"], "seeds") if "seeds" in values else None,
+        )
+
+
+def _own_options(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in ("method", "title", "seeds")}
+
+
+@contextmanager
+def _saying(where: str) -> Iterator[None]:
+    """Errors within say where in the file they are."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error.message}", kind=error.kind, remedy=error.remedy) from error
+
+
+# Values of TOML, checked.
+
+
+def _sections(values: dict[str, Any], name: str) -> Iterable[tuple[str, Any]]:
+    found = _section(values.get(name, {}), name)
+    if not found:
+        raise _bad(f"there is no section [{name}.NAME]", _EXAMPLE)
+    return found.items()
+
+
+def _section(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _bad(f"{name} is {shown(value)}", f"It is a section: [{name}] with a line for each option.")
+    return value
+
+
+def _check_names(values: dict[str, Any], known: Collection[str], where: str) -> None:
+    for name in values:
+        if name not in known:
+            raise _bad(f"{where} cannot have {shown(name)}", _nearest(name, known))
+
+
+def _check_distinct(names: list[str], what: str) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.casefold() in seen:
+            other = seen[name.casefold()]
+            raise _bad(f"two {what} are called {shown(name)} and {shown(other)}", "Give one of them another name.")
+        seen[name.casefold()] = name
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f"Did you mean {near[0]}?" if near else f"There may be {listed(sorted(known), most=100)}."
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise _bad(f"{what} is {shown(value)}", "It is text in quotes.")
+    return value
+
+
+def _texts(value: Any, what: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise _bad(f"{what} is {shown(value)}", 'It is a list of names: ["...", "..."].')
+    _check_distinct(value, what)
+    return tuple(value)
+
+
+def _files(value: Any, what: str, file: Path) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(each, str) and each for each in names):
+        raise _bad(f"{what} is {shown(value)}", "It is the path of a file, or a list of them.")
+    return tuple(str(file.parent / name) for name in names)
+
+
+def _seeds(value: Any, what: str) -> tuple[int, ...]:
+    is_list = isinstance(value, list) and all(type(each) is int and 0 <= each < 2**63 for each in value)
+    if not is_list or not value or len(set(value)) < len(value):
+        raise _bad(f"{what} is {shown(value)}", "It is a list of different whole numbers from 0 on, such as [0, 1, 2].")
+    return tuple(value)
+
+
+def _one_of(value: Any, known: tuple[str, ...], what: str) -> Any:
+    """The value, which may be left out (`None`)."""
+    if value is not None and value not in known:
+        raise _bad(f"{what} cannot be {shown(value)}", f"It is one of {', '.join(known)}.")
+    return value
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
+
+
+def _bad(message: str, remedy: str) -> InputError:
+    return InputError(message, kind="bad-run", remedy=remedy)
