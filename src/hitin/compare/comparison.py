@@ -1,7 +1,7 @@
 """A comparison in a folder: what it is made of, checked before anything is trained, and what has come of it so far."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +10,10 @@ from hitin.compare.cells import Cell, DataSet, Plan, cells_of, once, read_json
 from hitin.compare.data import data_file, settle_data
 from hitin.compare.places import Place, check_precision, places_of
 from hitin.compare.plan import only, read_plan
+from hitin.encoders.transformer import TransformerSettings, load_pretrained
 from hitin.errors import InputError
 from hitin.model_kinds import kind_of
+from hitin.settings import Run
 from hitin.writing import check_writable
 
 
@@ -63,6 +65,8 @@ def prepare(
         keys[data.name], told = _key(data, folder, progress, trains)
         warnings += [f"{data.name}: {message}" for message in told]
     cells, chosen = cells_of(plan, folder, keys), cells_of(wanted, folder, keys)
+    if trains:
+        _check_encoders(cell.row.run for cell in chosen if cell.result() is None)
     return Comparison(plan, folder, keys, cells, chosen, places, tuple(warnings))
 
 
@@ -82,3 +86,13 @@ def _check_runs(plan: Plan, places: Sequence[Place]) -> None:
             except InputError as error:
                 problem = f"the row {row.name} of the table {table.name}: {error.message}"
                 raise InputError(problem, kind=error.kind, file=plan.file, remedy=error.remedy) from error
+
+
+def _check_encoders(runs: Iterable[Run]) -> None:
+    """Whether pretrained ones can be loaded and read as many tokens as are wanted, and vectors are there."""
+    for encoder in dict.fromkeys(run.encoder for run in runs):
+        if isinstance(encoder, TransformerSettings):
+            load_pretrained(encoder)
+        vectors = getattr(encoder, "vectors", "")
+        if vectors and not Path(vectors).is_file():
+            raise InputError("there is no such file of word vectors", kind="missing-file", file=vectors)

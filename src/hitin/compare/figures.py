@@ -28,15 +28,14 @@ class Figure:
     svg: str
 
 
-def figures(view: View) -> Iterator[Figure]:
-    """Those that the results of a table can fill; two rows at least make a figure."""
-    for data in view.data:
-        if view.part == "ablation":
-            yield from _by_height(view, data)
-            continue
-        yield from _against_parameters(view, data)
-        for cost, title in _COST_FIGURES.items():
-            yield from _cost_bars(view, data, cost, title)
+def figures(view: View, data: DataSet) -> Iterator[Figure]:
+    """Those that the results of a table on a data set can fill; two rows at least make a figure."""
+    if view.part == "ablation":
+        yield from _by_height(view, data)
+        return
+    yield from _against_parameters(view, data)
+    for cost, title in _COST_FIGURES.items():
+        yield from _cost_bars(view, data, cost, title)
 
 
 def _against_parameters(view: View, data: DataSet) -> Iterator[Figure]:
@@ -54,13 +53,13 @@ def _against_parameters(view: View, data: DataSet) -> Iterator[Figure]:
 
 
 def _powers(points: list[Point]) -> list[tuple[float, str]]:
-    """Powers of ten around the points, or 1, 2 and 5 of each where there are few."""
-    low, high = (math.log10(max(1, end(point.x for point in points))) for end in (min, max))
-    powers = [10.0**power for power in range(math.floor(low), math.ceil(high) + 1)]
-    steps = (1, 2, 5) if high - low < 1 else (1,)
-    values = [power * step for power in powers for step in steps]
-    within = [value for value in values if 10**low / 1.3 <= value <= 10**high * 1.3]
-    return [(value, short_number(value)) for value in (within or values)]
+    """Powers of ten from below the points to above them; where these are few, twice and five times each, too."""
+    low, high = (max(1.0, end(point.x for point in points)) for end in (min, max))
+    steps = (1, 2, 5) if high < 30 * low else (1,)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 2)
+    values = [step * 10.0**power for power in powers for step in steps]
+    first, last = max(value for value in values if value <= low), min(value for value in values if value >= high)
+    return [(value, short_number(value)) for value in values if first <= value <= last]
 
 
 def _by_height(view: View, data: DataSet) -> Iterator[Figure]:

@@ -124,7 +124,7 @@ def _averages(line: Line, row: Cells) -> Iterator[Cells]:
     for way in WAYS:
         for metric in METRICS:
             value = line.average(way, metric)
-            state = "not run" if value is None else "finished"
+            state = "not complete" if value is None else "finished"
             yield row | {"way": way, "data": AVERAGE, "metric": metric, "state": state} | _value_cells(value)
 
 

@@ -54,7 +54,7 @@ class ResampledScores:
             return kept
         found = self._worked_out(data, cell)
         with replacing(cell / KEPT) as part, part.open("wb") as out:
-            np.savez_compressed(out, allow_pickle=False, key=np.array(key), **found)
+            np.savez(out, allow_pickle=False, key=np.array(key), **found)
         return found
 
     def _key(self, data: str, cell: Path) -> str:

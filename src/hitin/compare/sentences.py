@@ -37,7 +37,7 @@ def sentences(results: Results) -> Iterator[tuple[str, list[str]]]:
     for view in results.views:
         found = verdicts(view) if view.part == "main" else []
         if found:
-            yield view.title, [_summary(view, found), *(verdict.text for verdict in found)]
+            yield view.title, [summary(view, found), *(verdict.text for verdict in found)]
 
 
 def _subject(view: View) -> Line | None:
@@ -46,7 +46,8 @@ def _subject(view: View) -> Line | None:
     return next((line for line in known if line.row.name == SUBJECT), known[0] if known else None)
 
 
-def _summary(view: View, found: list[Verdict]) -> str:
+def summary(view: View, found: list[Verdict]) -> str:
+    """In how many comparisons HiTIN wins, and loses."""
     subject = _subject(view)
     title = subject.row.title if subject else ""
     counts = {outcome: sum(verdict.outcome == outcome for verdict in found) for outcome in ("won", "drawn", "lost")}
@@ -80,8 +81,7 @@ def _verdict(view: View, subject: Line, data: DataSet, metric: str) -> Verdict:
         return Verdict("lost", f"On {where} {title} loses to {best.row.title} by {behind} {score} ({numbers}).")
     return Verdict(
         "drawn",
-        f"On {where} {title} is {behind} {score} behind {best.row.title}, which the documents cannot tell from "
-        f"nothing ({numbers}).",
+        f"On {where} {title} is {behind} {score} behind {best.row.title}, which may be chance ({numbers}).",
     )
 
 
@@ -103,8 +103,7 @@ def _leading(view: View, subject: Line, data: DataSet, metric: str) -> Verdict:
         return Verdict("won", f"{title} is best by {score} on {data.title} ({numbers}).")
     return Verdict(
         "drawn",
-        f"{title} scores highest by {score} on {data.title}, but the documents cannot tell it from "
-        f"{next_line.row.title} ({numbers}).",
+        f"{title} scores highest by {score} on {data.title}, but {next_line.row.title} may be as good ({numbers}).",
     )
 
 

@@ -47,21 +47,21 @@ class Resamples:
     def __init__(self, truth: Packed, labels: int, *, resamples: int = RESAMPLES, seed: int = 0) -> None:
         self.truth, self.labels, self.count, self.seed = truth, labels, resamples, seed
         self._blocks = min(usual_blocks(labels), max(len(truth), 1))
-        self._weights: list[NDArray[np.uint16]] = []  # no block is drawn more often than there are blocks
+        self._weights: list[NDArray[np.float32]] = []
 
     def f1(self, given: Packed) -> tuple[Floats, Resampled]:
         """Micro- and macro-F1 of decisions on the documents, and in each resample: (2,) and (2, resamples)."""
         sums = self._sums(given)
         micro, macro = sums.f1(np.ones((1, self._blocks)))
-        parts = [np.stack(sums.f1(weights.astype(np.float64))) for weights in self._drawn()]
+        parts = [np.stack(sums.f1(weights)) for weights in self._drawn()]
         drawn = np.concatenate(parts, axis=1)
         drawn[1] = centred(drawn[1], float(macro[0]))
         return np.array([micro[0], macro[0]]), drawn.astype(np.float32)
 
-    def _drawn(self) -> Sequence[NDArray[np.uint16]]:
+    def _drawn(self) -> Sequence[NDArray[np.float32]]:
         if not self._weights:
             drawn = weights_of(self._blocks, self.count, self.seed)
-            self._weights = [weights.astype(np.uint16) for weights in drawn]
+            self._weights = [weights.astype(np.float32) for weights in drawn]
         return self._weights
 
     def _sums(self, given: Packed) -> LabelSums:

@@ -32,7 +32,7 @@ class LabelSums:
             places = blocks[cells.documents] * table.shape[1] + cells.labels
             np.add.at(table.reshape(-1), places, np.ones(len(places), dtype=table.dtype))
 
-    def f1(self, weights: Floats) -> tuple[Floats, Floats]:
+    def f1(self, weights: AnyFloats) -> tuple[Floats, Floats]:
         """Micro- and macro-F1 of all labels, one for each row of weights: how often each block counts."""
         labels = self.true.shape[1]
         found = flat_scores(self.label_sums(self.light(weights), slice(0, labels)), labels)
@@ -45,16 +45,18 @@ class LabelSums:
         step = max(1, _AT_ONCE // resamples)
         for start in range(labels.start, labels.stop, step):
             some = slice(start, min(start + step, labels.stop))
-            tables = (table[:used, some].astype(weights.dtype) for table in (self.right, self.given, self.true))
-            right, given, true = ((weights @ table).astype(np.float64) for table in tables)
+            tables = [table[:used, some].astype(weights.dtype) for table in (self.right, self.given, self.true)]
+            summed = (weights @ np.concatenate(tables, axis=1)).astype(np.float64)  # in one go: weights are large
+            right, given, true = np.split(summed, 3, axis=1)
             f1 = ratio(2 * right, given + true)
             found += [values.sum(axis=1) for values in (right, given, true, f1, true > 0)]
         return found
 
-    def light(self, weights: Floats) -> AnyFloats:
+    def light(self, weights: AnyFloats) -> AnyFloats:
         """The weights in the smallest type in which sums over the blocks are exact."""
         most = max(int(table.max()) for table in (self.given, self.true))
-        return weights.astype(np.float32 if most * weights[0].sum() < _EXACT else np.float64)
+        light = most * weights[0].sum(dtype=np.float64) < _EXACT
+        return weights.astype(np.float32 if light else np.float64, copy=False)
 
 
 def flat_scores(sums: Floats, labels: int) -> dict[str, Floats]:
