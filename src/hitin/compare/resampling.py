@@ -80,7 +80,7 @@ def _check(given: Packed, labels: int, drawn: Resamples, file: Path) -> None:
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(path, allow_pickle=False) as found:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise _unusable(path, f"it cannot be read ({error})") from error
