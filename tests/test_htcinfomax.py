@@ -14,7 +14,7 @@ from hitin import Taxonomy
 from hitin.batches import Batch
 from hitin.encoders.interface import Encoded, Widths
 from hitin.encoders.textrcnn import TextRCNN, TextRCNNSettings
-from hitin.methods.htcinfomax import HTCInfoMax, HTCInfoMaxSettings, Information, PairJudge, derangement
+from hitin.methods.htcinfomax import HTCInfoMax, HTCInfoMaxSettings, Information, PairJudge, derangement, mean_of_labels
 from hitin.methods.interface import Fidelity, Seen, trainable
 from hitin.methods.structure import StructureName
 
@@ -196,6 +196,8 @@ def test_losses_in_mixed_precision_are_in_full_precision() -> None:
     torch.manual_seed(0)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         mixed = method.losses(seen(method, text, TARGETS))
+        mean = mean_of_labels(text.vector, torch.ones(1, 4))
+    torch.testing.assert_close(mean[0], text.vector.mean(dim=0))
     for name, loss in full.items():
         assert mixed[name].dtype == torch.float32
         assert math.isclose(loss.item(), mixed[name].item(), rel_tol=0.05)
