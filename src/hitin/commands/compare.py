@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -82,18 +83,23 @@ def compare(
     from hitin.compare.locking import locked
     from hitin.compare.running import Outcome, run_cells
 
-    trains = not (dry_run or tables_only)
     with errors_as_json(as_json):
         with file_progress() as progress:
             found = prepare(
-                file, out, devices=device or (), at_once=at_once, patterns=only or (), trains=trains, progress=progress
+                file,
+                out,
+                devices=device or (),
+                at_once=at_once,
+                patterns=only or (),
+                trains=not tables_only,
+                progress=progress,
             )
         warn(found.warnings)
         if dry_run:
             typer.echo(_states(found, as_json))
             return
         outcome = Outcome()
-        if trains:
+        if not tables_only:
             with locked(Path(out), "comparing"), showing(found.wanted, len(found.places)) as audience:
                 outcome = run_cells(
                     found.plan,
@@ -110,7 +116,7 @@ def compare(
 
 def _write(found: "Comparison") -> list[str]:
     """The tables of what is finished so far."""
-    from hitin.compare.results import write_results
+    from hitin.compare.writing import write_results
 
     if not found.states()["finished"]:
         return []
@@ -121,7 +127,7 @@ def _states(found: "Comparison", as_json: bool) -> str:
     """A line for each cell, in the order of the work."""
     from hitin.compare.cells import once
 
-    cells = once(found.cells)
+    cells = once(found.wanted)
     if as_json:
         told = [
             {
@@ -135,7 +141,7 @@ def _states(found: "Comparison", as_json: bool) -> str:
         ]
         return json.dumps({"cells": told}, indent=2)
     lines = [f"{cell.state:<9}{cell.name} ({cell.row.run.encoder_name})" for cell in cells]
-    counts = ", ".join(f"{count} {state}" for state, count in found.states().items())
+    counts = ", ".join(f"{count} {state}" for state, count in Counter(cell.state for cell in cells).items())
     return "\n".join([*lines, f"{len(cells)} trainings: {counts}"])
 
 

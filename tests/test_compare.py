@@ -1,0 +1,244 @@
+"""The file of a comparison: what it asks for, what it may not say, and which cells it makes."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hitin import InputError
+from hitin.compare import data as compare_data
+from hitin.compare.cells import Cell, cells_of, once
+from hitin.compare.data import read_splits, settle_data
+from hitin.compare.places import THREADS, places_of
+from hitin.compare.plan import only, read_plan
+from hitin.evaluation import truth_table
+from tests.comparing import TINY, comparison, planned, table, write_documents
+from tests.conftest import Run
+
+
+def rows(folder: Path, text: str) -> dict[str, Any]:
+    """The runs of the first table, by name."""
+    (folder / "run.toml").write_text(text)
+    return {row.name: row.run for row in read_plan(folder / "run.toml").tables[0].rows}
+
+
+def test_rows_are_linear_then_methods_then_those_of_the_user(tmp_path: Path) -> None:
+    own = '[tables.first.rows.hitin]\ndropout = 0.5\n[tables.first.rows."deep one"]\nmethod = "hitin"\nheight = 4'
+    found = rows(tmp_path, table(own, methods='["hitin", "flat"]'))
+    assert list(found) == ["linear", "hitin", "flat", "deep one"]
+    assert [run.method_name for run in found.values()] == ["linear", "hitin", "flat", "hitin"]
+    assert (found["hitin"].method.dropout, found["deep one"].method.dropout) == (0.5, 0.2)
+    assert (found["hitin"].method.height, found["deep one"].method.height) == (2, 4)
+
+
+def test_settings_of_a_table_go_to_the_methods_that_know_them(tmp_path: Path) -> None:
+    found = rows(tmp_path, table(settings="epochs = 7, width = 16, cost = 2.0, loss = 'focal', gamma_positive = 1.0"))
+    assert found["hitin"].training.epochs == found["flat"].training.epochs == 7
+    assert found["hitin"].method.width == 16
+    assert found["linear"].method.cost == 2.0
+    assert found["flat"].loss.gamma_positive == 1.0
+
+
+def test_ablations_change_one_thing_of_the_row_of_hitin(tmp_path: Path) -> None:
+    ablations = 'ablations = ["random-tree", "no-regularisation", "taxonomy-tree", "paper-tree", "pooling", "height"]'
+    found = rows(tmp_path, table(f"{ablations}\n[tables.first.rows.hitin]\nheight = 3\npooling = 'max'"))
+    base = found["hitin"]
+    names = [*found][3:]
+    trees = ["random-tree", "no-regularisation", "taxonomy-tree", "paper-tree"]
+    poolings = ["pooling-sum", "pooling-mean", "pooling-root"]  # not the row's own
+    assert names == [*trees, *poolings, *(f"height-{height}" for height in (2, 4, 5, 6, 7, 8))]
+    for name in names:
+        differ = [
+            option
+            for section, options in base.to_dict().items()
+            for option, value in options.items()
+            if found[name].to_dict()[section][option] != value
+        ]
+        assert len(differ) == 1, name
+    assert found["height-6"].method.height == 6
+    assert found["no-regularisation"].loss.regularisation == 0
+
+
+def test_rows_of_ablations_are_of_their_own_kinds(tmp_path: Path) -> None:
+    cells = planned(tmp_path, table('ablations = ["random-tree", "height"]'))
+    kinds = {cell.row.name: cell.row.kind for cell in cells}
+    assert (kinds["hitin"], kinds["random-tree"], kinds["height-5"]) == ("main", "ablation", "height")
+
+
+WRONG: dict[str, tuple[str, str, str]] = {
+    "a misspelt option of a table": (table(settings="epoch = 3"), "'epoch'", "Did you mean epochs?"),
+    "a misspelt option of a row": (table("[tables.first.rows.hitin]\nheigth = 3"), "'heigth'", "height"),
+    "an option of another method": (table("[tables.first.rows.flat]\nheight = 3"), "'height'", "method hitin"),
+    "a bad value": (table("[tables.first.rows.hitin]\nheight = 'x'"), "height is 'x'", "whole number"),
+    "an unknown method": (table(methods='["hitn"]'), "'hitn'", "hitin"),
+    "a row of no method": (table('[tables.first.rows."my row"]\nepochs = 3'), "'my row'", 'method = "..."'),
+    "an unknown ablation": (table('ablations = ["tree"]'), "'tree'", "random-tree"),
+    "ablations without hitin": (table('ablations = ["height"]', methods='["flat"]'), "no row hitin", "methods"),
+    "a method given twice": (table(methods='["flat", "flat"]'), "'flat'", "another name"),
+    "a data set that is not there": (table('data = ["tidy"]'), "'tidy'", "tiny"),
+    "two data sets that differ in case": (table('[data.Tiny]\ntaxonomy="a"\ntrain="a"\ntest="a"'), "'Tiny'", "another"),
+    "a data set without a test": (table('[data.b]\ntaxonomy="a"\ntrain="a"'), "[data.b] has no test", "test ="),
+    "a data set with a bad name": (table('[data."a/b"]\ntaxonomy="a"\ntrain="a"\ntest="a"'), "'a/b'", "letters"),
+    "a misspelt key of a data set": (table('[data.b]\ntaxonmy = "a"'), "'taxonmy'", "Did you mean taxonomy?"),
+    "a misspelt key of the file": (table(head="seed = [1]"), "'seed'", "Did you mean seeds?"),
+    "seeds twice": (table(head="seeds = [1, 1]"), "[1, 1]", "different"),
+    "no table": ("seeds = [0]\n[data.a]\ntaxonomy='a'\ntrain='a'\ntest='a'", "[tables.NAME]", "--help"),
+    "a name that is declared twice": (table("[tables.first]\ntitle = 'x'"), "not TOML", "--help"),
+    "published numbers that are not there": (table('published = "gpt"'), "'gpt'", "textrcnn"),
+    "a seed as an option": (table(settings="seed = 1"), "seed cannot be set", "`seeds`"),
+    "another selection": (table("[tables.first.rows.hitin]\nselect = 'micro'"), "select cannot be set", "One rule"),
+    "other decisions": (table(settings="policy = 'raw'"), "policy cannot be set", "One rule"),
+    "another part held out": (table(settings="validation = 0.2"), "validation cannot be set", "val"),
+    "seeds that no row has": (table(head="seeds = [1]").replace("val =", "seeds = [2]\nval ="), "no seed", "some of"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_told_with_the_file_and_a_remedy(case: str, tmp_path: Path) -> None:
+    text, problem, remedy = WRONG[case]
+    (tmp_path / "run.toml").write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_plan(tmp_path / "run.toml")
+    assert caught.value.file == str(tmp_path / "run.toml")
+    assert problem in caught.value.message
+    assert remedy in (caught.value.remedy or "")
+
+
+def test_a_mistake_ends_the_command_before_anything_is_written(tmp_path: Path, run: Run) -> None:
+    write_documents(tmp_path)
+    (tmp_path / "run.toml").write_text(table("[tables.first.rows.flat]\nheight = 3"))
+    result = run("compare", tmp_path / "run.toml", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "the row flat of the table first" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_encoder_that_cannot_be_loaded_is_told_before_anything_is_trained(tmp_path: Path, run: Run) -> None:
+    write_documents(tmp_path)
+    (tmp_path / "run.toml").write_text(table('encoder = "./no/such/folder"', settings="epochs = 1"))
+    result = run("compare", tmp_path / "run.toml", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "there is no such folder" in result.stderr
+    assert not (tmp_path / "out" / "cells").exists()
+
+
+def test_an_unknown_label_is_told_with_file_and_line(tmp_path: Path, run: Run) -> None:
+    write_documents(tmp_path)
+    with (tmp_path / "test.jsonl").open("a") as file:
+        file.write('{"text": "x", "label": "Catt"}\n')
+    (tmp_path / "run.toml").write_text(table())
+    result = run("compare", tmp_path / "run.toml", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert f"{tmp_path / 'test.jsonl'}:41" in result.stderr
+    assert "Did you mean 'Cat'?" in result.stderr
+
+
+# Cells.
+
+
+def test_the_first_seed_of_every_row_comes_before_second_ones(tmp_path: Path) -> None:
+    more = '[data.other]\ntaxonomy="a"\ntrain="a"\ntest="a"\nseeds = [4]\n[tables.first.rows.flat]\nseeds = [4]'
+    cells = planned(tmp_path, table(f"seeds = [3, 4]\n{more}"))
+    found = [(cell.data, cell.row.name, cell.seed) for cell in cells]
+    first = [("tiny", "linear", 3), ("tiny", "flat", 4), ("tiny", "hitin", 3)]
+    other = [("other", "linear", 4), ("other", "flat", 4), ("other", "hitin", 4)]
+    assert found == [*first, *other, ("tiny", "linear", 4), ("tiny", "hitin", 4)]
+
+
+def test_the_same_run_in_two_tables_is_trained_once(tmp_path: Path) -> None:
+    second = (
+        f'[tables.second]\nmethods = ["hitin"]\nsettings = {{ {TINY} }}\n[tables.second.rows.mine]\nmethod = "flat"'
+    )
+    cells = planned(tmp_path, table(second))
+    assert len(cells) == 6
+    assert [cell.row.name for cell in once(cells)] == ["linear", "flat", "hitin"]
+    assert next(cell for cell in cells if cell.row.name == "mine").folder.parent.name.startswith("flat-")
+
+
+def folders(cells: list[Cell]) -> set[str]:
+    return {cell.folder.parent.name for cell in cells}
+
+
+def test_the_key_depends_on_options_and_documents_alone(tmp_path: Path) -> None:
+    before = folders(planned(tmp_path, table()))
+    assert folders(planned(tmp_path, table(settings=f"{TINY}, checkpoint_seconds = 1.0"))) == before
+    assert folders(planned(tmp_path, table(settings=f"{TINY}, width = 9".replace("width = 8, ", "")))) - before
+    assert not folders(planned(tmp_path, table(), key="others")) & before
+    (tmp_path / "moved").mkdir()
+    assert folders(planned(tmp_path / "moved", table())) == before
+
+
+def test_a_folder_of_an_encoder_is_found_beside_the_file_and_known_by_its_written_name(tmp_path: Path) -> None:
+    found = []
+    for place in ("one", "other"):
+        (tmp_path / place / "models" / "mini").mkdir(parents=True)
+        cells = planned(tmp_path / place, table('encoder = "models/mini"', settings="epochs = 1"))
+        flat = next(cell for cell in cells if cell.row.name == "flat")
+        assert flat.row.run.encoder_name == str((tmp_path / place / "models" / "mini").resolve())
+        assert 'encoder = "models/mini"' in flat.row.text
+        found.append(folders(cells))
+    assert found[0] == found[1]
+
+
+def test_a_row_with_another_name_keeps_its_folder(tmp_path: Path) -> None:
+    text = table('[tables.first.rows.{}]\nmethod = "hitin"\nheight = 3')
+    before = next(cell for cell in planned(tmp_path, text.replace("{}", "one")) if cell.row.name == "one")
+    before.folder.mkdir(parents=True)
+    after = next(cell for cell in planned(tmp_path, text.replace("{}", "two")) if cell.row.name == "two")
+    assert after.folder == before.folder
+
+
+def test_patterns_choose_rows(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(table('ablations = ["height"]'))
+    plan = read_plan(tmp_path / "run.toml")
+    assert [row.name for row in only(plan, ["first/h*n", "flat"]).tables[0].rows] == ["flat", "hitin"]
+    with pytest.raises(InputError, match="second"):
+        only(plan, ["second/*"])
+
+
+# Documents.
+
+
+def test_documents_are_read_once_and_again_when_a_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = comparison(tmp_path)
+    data, key = found.plan.data[0], found.data_keys["tiny"]
+    with monkeypatch.context() as patch:
+        patch.setattr(compare_data, "read_splits", lambda *_: pytest.fail("it was read again"))
+        assert settle_data(data, tmp_path / "out")[0] == key
+    os.utime(data.test[0], (1, 1))
+    assert settle_data(data, tmp_path / "out")[0] == key
+    write_documents(tmp_path, count=61)
+    assert settle_data(data, tmp_path / "out")[0] != key
+
+
+def test_the_truth_of_the_test_documents_is_kept(tmp_path: Path) -> None:
+    found = comparison(tmp_path)
+    splits = read_splits(found.plan.data[0])
+    with np.load(tmp_path / "out" / "data" / "tiny.npz", allow_pickle=False) as arrays:
+        kept = np.unpackbits(arrays["truth"], axis=1, count=int(arrays["labels"]))
+    assert np.array_equal(kept.astype(bool), truth_table(splits.test.labels, splits.taxonomy))
+
+
+def test_without_validation_documents_the_same_part_is_held_out_for_all(tmp_path: Path) -> None:
+    write_documents(tmp_path)
+    text = table().replace('val = ["val.jsonl"]\n', "")
+    found = comparison(tmp_path, text)
+    splits = read_splits(found.plan.data[0])
+    assert len(splits.val.texts) == pytest.approx(6, abs=3)
+    assert len(splits.train.texts) + len(splits.val.texts) == 60
+    assert not set(splits.train.texts) & set(splits.val.texts)
+    assert read_splits(found.plan.data[0]).key == splits.key == found.data_keys["tiny"]
+    assert cells_of(found.plan, tmp_path, found.data_keys)[0].folder != comparison(tmp_path, table()).cells[0].folder
+
+
+# Devices.
+
+
+def test_processes_share_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(THREADS, "7")
+    assert [place.environment for place in places_of(["cpu"], 1)] == [{}]
+    assert [place.environment for place in places_of(["cpu", "cpu"], 3)] == [{THREADS: "2"}] * 3
+    with pytest.raises(InputError, match="no device"):
+        places_of(["cuda:99"], 1)
