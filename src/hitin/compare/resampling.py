@@ -41,7 +41,8 @@ class ResampledScores:
             self._known[cell] = self._of_cell(data, cell)
         found = self._known[cell]
         source = _SOURCES[way, metric]
-        return found[source if source in found else "half"][("micro_f1", "macro_f1").index(metric)]
+        micro, macro = found[source if source in found else "half"]
+        return np.asarray(micro if metric == "micro_f1" else macro)
 
     def _of_cell(self, data: str, cell: Path) -> dict[str, Resampled]:
         """From the last time, if nothing has changed since; or worked out, and kept for the next time."""
