@@ -68,7 +68,7 @@ def test_a_label_has_the_tokens_that_tell_most_of_its_documents(
 def test_as_published_a_label_has_tokens_that_neither_few_nor_most_of_its_documents_have(
     rows: list[list[int]], data: st.DataObject
 ) -> None:
-    rows = [[2, *row] for row in rows]  # so that the unknown token, 1, is no frame
+    rows = [[2, *row, 2] for row in rows]  # so that the unknown token, 1, is no frame
     labels = [sorted(data.draw(st.sets(st.integers(0, 3)))) for _ in rows]
     texts = label_texts(facts(rows, labels, 4, [1]), 1, "upstream")
     for label in range(4):
