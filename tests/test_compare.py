@@ -1,17 +1,20 @@
 """The file of a comparison: what it asks for, what it may not say, and which cells it makes."""
 
 import os
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from hitin import InputError
 from hitin.compare import data as compare_data
 from hitin.compare.cells import Cell, cells_of, once
 from hitin.compare.data import read_splits, settle_data
-from hitin.compare.places import THREADS, places_of
+from hitin.compare.display import Count, LiveDisplay, bars_on, showing
+from hitin.compare.places import THREADS, Place, places_of
 from hitin.compare.plan import only, read_plan
 from hitin.evaluation import truth_table
 from tests.comparing import TINY, comparison, planned, table, write_documents
@@ -71,6 +74,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "a misspelt option of a table": (table(settings="epoch = 3"), "'epoch'", "Did you mean epochs?"),
     "a misspelt option of a row": (table("[tables.first.rows.hitin]\nheigth = 3"), "'heigth'", "height"),
     "an option of another method": (table("[tables.first.rows.flat]\nheight = 3"), "'height'", "method hitin"),
+    "an option that no row takes": (table(settings="freeze = true"), "freeze means nothing", "Leave it out"),
     "a bad value": (table("[tables.first.rows.hitin]\nheight = 'x'"), "height is 'x'", "whole number"),
     "an unknown method": (table(methods='["hitn"]'), "'hitn'", "hitin"),
     "a row of no method": (table('[tables.first.rows."my row"]\nepochs = 3'), "'my row'", 'method = "..."'),
@@ -242,3 +246,50 @@ def test_processes_share_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [place.environment for place in places_of(["cpu", "cpu"], 3)] == [{THREADS: "2"}] * 3
     with pytest.raises(InputError, match="no device"):
         places_of(["cuda:99"], 1)
+
+
+# What is shown.
+
+EVENTS: list[dict[str, Any]] = [
+    {"kind": "note", "message": "preparing"},
+    {"kind": "note", "message": "warning: it takes much memory"},
+    {"kind": "begin", "epochs": 2, "documents": 10, "done": 0},
+    {"kind": "step", "done": 5, "loss": 0.25},
+    {"kind": "step", "done": 6, "loss": float("nan")},
+    {"kind": "epoch", "epoch": 1, "micro_f1": 0.5, "macro_f1": 0.25, "is_best": True},
+    {"kind": "work", "what": "testing", "done": 1, "total": 4},
+]
+RESULT = {"test": {"tuned": {"micro_f1": 0.5, "macro_f1": 0.25}}}
+
+
+def test_without_a_terminal_warnings_and_ends_are_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = planned(tmp_path, table(head="seeds = [0, 1]"))
+    flat = [cell for cell in cells if cell.row.name == "flat"]
+    with showing(cells, 1) as audience:
+        for cell in flat:
+            audience.begin(cell, Place("cpu", "cpu"))
+            for event in EVENTS:
+                audience.event(cell, event)
+        audience.finished(flat[0], RESULT, 81.2)
+        audience.failed(flat[1], "it broke\nand more")
+    assert capsys.readouterr().err.splitlines() == [
+        "tiny / flat / seed 0: warning: it takes much memory",
+        "[1/6] tiny / flat / seed 0: micro-F1 0.5000, macro-F1 0.2500 in 81 s",
+        "[2/6] tiny / flat / seed 1: failed: it broke",
+    ]
+
+
+def test_a_terminal_shows_how_far_each_cell_is_and_the_time_left(tmp_path: Path) -> None:
+    cells = planned(tmp_path, table())
+    out = StringIO()
+    console = Console(file=out, force_terminal=True, width=120)
+    with bars_on(console) as bars:
+        display = LiveDisplay(Count(cells, 1), bars)
+        display.begin(cells[1], Place("cpu", "cpu"))
+        for event in EVENTS[:-1]:
+            display.event(cells[1], event)
+        bars.refresh()
+        display.finished(cells[1], RESULT, 60)
+        bars.refresh()
+    for words in ("epoch 1: micro 0.5000 macro 0.2500", "about 2:00 left", "warning: it takes much memory", "30%"):
+        assert words in out.getvalue()

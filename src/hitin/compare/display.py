@@ -22,15 +22,15 @@ from hitin.errors import printable
 @contextmanager
 def showing(cells: Sequence[Cell], places: int) -> Iterator[Audience]:
     """What to run cells under."""
-    count = _Count(once(cells), places)
+    count = Count(once(cells), places)
     if not person_watches():
         yield Lines(count)
         return
-    with _bars(Console(stderr=True)) as bars:
+    with bars_on(Console(stderr=True)) as bars:
         yield LiveDisplay(count, bars)
 
 
-class _Count:
+class Count:
     """How many cells are done, and how long the others may take."""
 
     def __init__(self, cells: Sequence[Cell], places: int) -> None:
@@ -76,7 +76,7 @@ class _Count:
 class Lines(Audience):
     """`[3/24] arxiv / hitin / seed 0: micro-F1 0.7811, macro-F1 0.5127 in 81 s` on standard error."""
 
-    def __init__(self, count: _Count) -> None:
+    def __init__(self, count: Count) -> None:
         self._count = count
         self._ended = count.done
         self._warned: set[tuple[str, str]] = set()
@@ -113,7 +113,7 @@ class Lines(Audience):
 class LiveDisplay(Lines):
     """A bar over all cells with the time left, and one for each cell under way; finished ones scroll by above."""
 
-    def __init__(self, count: _Count, bars: Progress) -> None:
+    def __init__(self, count: Count, bars: Progress) -> None:
         super().__init__(count)
         self._bars = bars
         self._all = bars.add_task("cells", total=count.total, completed=count.done, told="")
@@ -124,7 +124,7 @@ class LiveDisplay(Lines):
         self._bars.console.print(Text(printable(text, most=1000)), soft_wrap=True)
 
     def begin(self, cell: Cell, place: Place) -> None:
-        name = f"{self._count.name(cell)} on {place.name}"
+        name = self._count.name(cell) + (f" on {place.name}" if self._count.places > 1 else "")
         self._tasks[cell.folder] = self._bars.add_task(printable(name), total=None, told="starting")
 
     def event(self, cell: Cell, event: Event) -> None:
@@ -135,28 +135,25 @@ class LiveDisplay(Lines):
 
     def _changes(self, cell: Cell, event: Event) -> dict[str, Any]:
         """What the bar of a cell shows from now on."""
-        scores = self._scores.get(cell.folder, "")
         match event["kind"]:
             case "begin":
                 return {"total": event["epochs"] * event["documents"], "completed": event["done"], "told": "training"}
             case "step":
-                loss = f"loss {event['loss']:.4f}" if isfinite(event["loss"]) else ""
-                return {"completed": event["done"], "told": f"{loss}  {scores}"}
+                loss = f"loss {event['loss']:.4f}  " if isfinite(event["loss"]) else ""
+                return {"completed": event["done"], "told": loss + self._scores.get(cell.folder, "")}
             case "epoch":
-                number = f"epoch {event['epoch']:.0f}"
-                self._scores[cell.folder] = (
-                    f"{number}: micro-F1 {event['micro_f1']:.4f}, macro-F1 {event['macro_f1']:.4f}"
-                )
+                scores = f"micro {event['micro_f1']:.4f} macro {event['macro_f1']:.4f}"
+                self._scores[cell.folder] = f"epoch {event['epoch']:.0f}: {scores}"
                 return {"told": self._scores[cell.folder]}
             case "work":
-                return {"told": f"{event['what']} {event['done']:,} of {event['total']:,}  {scores}"}
+                return {"told": f"{event['what']} {event['done']:,} of {event['total']:,}"}
         return {}
 
     def _end(self, cell: Cell, words: str, seconds: float | None) -> None:
         super()._end(cell, words, seconds)
         self._bars.remove_task(self._tasks.pop(cell.folder))
         left = self._count.seconds_left()
-        told = "" if left is None else f"about {duration(left)} left"
+        told = f"about {duration(left)} left" if left else ""
         self._bars.update(self._all, completed=self._ended, told=told)
 
 
@@ -168,10 +165,11 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
 
 
-def _bars(console: Console) -> Progress:
+def bars_on(console: Console) -> Progress:
+    """Bars with a few words beside each."""
     return Progress(
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
+        BarColumn(bar_width=12),
         TaskProgressColumn(),
         TextColumn("{task.fields[told]}", markup=False),
         console=console,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hitin.compare.cells import DataSet, Plan, Row, Table
-from hitin.compare.rows import ABLATIONS, HITIN, RowBuilder, ablation_rows, all_options, check_may_be_set
+from hitin.compare.rows import ABLATIONS, HITIN, RowBuilder, ablation_rows, all_options, check_may_be_set, options_of
 from hitin.errors import InputError, listed, shown
 from hitin.methods import METHODS
 
@@ -123,11 +123,14 @@ def _table(name: str, values: dict[str, Any], file: Path, data: tuple[str, ...],
         settings=settings,
         seeds=_seeds(values["seeds"], f"seeds of {where}") if "seeds" in values else seeds,
     )
+    rows = tuple(_rows(name, values, builder))
+    for option in set(settings).difference(*(options_of(row.run) for row in rows)):
+        raise _bad(f"settings of {where}: {option} means nothing to any of its rows", "Leave it out.")
     return Table(
         name=name,
         title=_text(values.get("title", name), f"title of {where}"),
         data=tuple(each for each in data if each in values.get("data", data)),
-        rows=tuple(_rows(name, values, builder)),
+        rows=rows,
         published=_one_of(values.get("published"), _PUBLISHED_TABLES, f"published of {where}"),
     )
 
