@@ -27,6 +27,7 @@ from tests.training_harness import (
     TAXONOMY,
     Nursery,
     are_equal,
+    as_seen,
     documents,
     saved_weights,
     tiny_bert,
@@ -227,13 +228,14 @@ def test_label_texts_are_read_at_first_and_then_every_so_many_steps() -> None:
 
 def test_a_training_that_goes_on_keeps_what_was_read() -> None:
     first, second = LabelTexts(3, 2, refresh=50), LabelTexts(3, 2, refresh=50)
-    first.texts = second.texts = Ragged.of([[1], [2], [3]])
-    kept = first(Reader(), 7)  # never read before, though it is not the time
+    first.texts, second.texts = Ragged.of([[1], [2], [3]]), Ragged.of([[4], [5], [6]])
+    kept = first(Reader(), 50)
     second.load_state_dict(first.state_dict())
     other = Reader()
-    assert torch.equal(second(other, 8), kept)
+    assert torch.equal(second(other, 51), kept)
     assert not other.read
     assert other.training
+    assert not torch.equal(second(other, 100), kept)
 
 
 def test_a_killed_training_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
@@ -258,7 +260,7 @@ def method_and_seen(**options: Any) -> tuple[HiMatch, Seen]:
     method.prepare(Facts(examples, None, names, np.array([1], dtype=np.int32)))
     reader, batch = Reader(), examples.batch(np.arange(3))
     text, logits = method.score(reader, batch)
-    return method, Seen(reader, batch, text, logits, 0)
+    return method, as_seen(reader, batch, text, logits)
 
 
 @pytest.mark.parametrize("normalise", [False, True])
@@ -308,7 +310,7 @@ def test_a_batch_of_vectors_has_labels_read_by_the_encoder_itself() -> None:
     method, seen = method_and_seen()
     vectors = Batch(None, None, seen.targets, torch.randn(3, 2))
     text, logits = method.score(seen.encoder, vectors)
-    losses = method.losses(Seen(seen.encoder, vectors, text, logits, 0))
+    losses = method.losses(as_seen(seen.encoder, vectors, text, logits))
     assert all(loss.isfinite() for loss in losses.values())
 
 

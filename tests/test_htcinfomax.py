@@ -17,6 +17,7 @@ from hitin.encoders.textrcnn import TextRCNN, TextRCNNSettings
 from hitin.methods.htcinfomax import HTCInfoMax, HTCInfoMaxSettings, Information, PairJudge, derangement, mean_of_labels
 from hitin.methods.interface import Fidelity, Seen, trainable
 from hitin.methods.structure import StructureName
+from tests.training_harness import as_seen
 
 CPU = torch.device("cpu")
 TAXONOMY = Taxonomy.from_nested({"A": ["B", "C"], "D": {"E": ["F"]}})
@@ -135,7 +136,7 @@ def test_each_other_document_comes_about_as_often() -> None:
 def seen(method: HTCInfoMax, text: Encoded, targets: Tensor) -> Seen:
     """What a method is shown in training; its encoder is not asked again."""
     unused: Any = None
-    return Seen(unused, Batch(None, None, targets, None), text, method(text), 0)
+    return as_seen(unused, Batch(None, None, targets, None), text, method(text))
 
 
 def built(fidelity: Fidelity = "clean", **options: Any) -> HTCInfoMax:

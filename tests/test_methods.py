@@ -24,6 +24,7 @@ from tests.training_harness import (
     TAXONOMY,
     TINY,
     are_equal,
+    as_seen,
     documents,
     network_of,
     tiny_bert,
@@ -80,7 +81,7 @@ def loss_of(model: NeuralModel, batch: Batch) -> Tensor:
     network = model.network
     text, logits = network(batch)
     found: Tensor = nn.functional.binary_cross_entropy_with_logits(logits, batch.targets)
-    for extra in network.method.losses(Seen(network.encoder, batch, text, logits, 0)).values():
+    for extra in network.method.losses(as_seen(network.encoder, batch, text, logits)).values():
         found = found + extra
     return found
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hitin import InputError
 from hitin.decisions import DecisionSettings
+from hitin.encoders.bag import BagSettings
 from hitin.encoders.textrcnn import TextRCNNSettings
 from hitin.encoders.tfidf import TfidfSettings
 from hitin.encoders.transformer import TransformerSettings
@@ -24,15 +25,18 @@ from hitin.settings import Run, TrainingSettings, presets, read_preset
 from tests.conftest import REPOSITORY, Write
 
 PARTS = st.floats(0, 0.99)
-NEURAL = sorted(name for name, method in METHODS.items() if isinstance(method, NeuralMethod))
+NEURAL = {name: method for name, method in METHODS.items() if isinstance(method, NeuralMethod)}
+ENCODERS: dict[str, Any] = {"textrcnn": TextRCNNSettings, "bag": BagSettings, "transformer": TransformerSettings}
 NUMBERS: dict[str, st.SearchStrategy[Any]] = {
-    **dict.fromkeys(("warmup", "validation", "clip"), PARTS),
+    **dict.fromkeys(("warmup", "validation", "clip", "keep"), PARTS),
+    **dict.fromkeys(("gumbel_temperature", "contrast_temperature", "cost"), st.floats(1e-300, 1e300)),
     "layer_decay": st.floats(0.01, 1),
+    "width": st.integers(1, 10**6).map(lambda half: 2 * half),  # a tree-lstm takes no other
+    "pieces": st.sampled_from([(), (1, 1), (3, 5)]),
     "kernels": st.lists(st.integers(1, 9), min_size=1).map(tuple),
     "max_length": st.integers(3, 10**6),
     "seed": st.integers(0, 2**63 - 1),
-    "encoder": st.text(st.characters(exclude_categories=["Cs"])).filter(lambda name: name not in ("textrcnn", "tfidf")),
-    "cost": st.floats(1e-300, 1e300),
+    "encoder": st.text(st.characters(exclude_categories=["Cs"])).filter(lambda name: name not in (*ENCODERS, "tfidf")),
     "vectors": st.text(st.characters(exclude_categories=["Cs"])),
 }
 
@@ -51,22 +55,27 @@ def options_of(settings: Any) -> dict[str, st.SearchStrategy[Any]]:
     return {field.name: values(field.name, hints[field.name]) for field in fields(settings)}
 
 
+def some_of(known: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    """Some of the options, each with a value; always the name of a transformer."""
+    needed = {name: value for name, value in known.items() if name == "encoder"}
+    return st.fixed_dictionaries(needed, optional={name: known[name] for name in known.keys() - needed.keys()})
+
+
 @st.composite
 def given_options(draw: st.DrawFn) -> dict[str, Any]:
-    """Some options of some encoder and method, by name."""
+    """Some options of some method and an encoder that shows what it looks at, by name."""
     if draw(st.booleans()):
         known = options_of(TfidfSettings) | options_of(LinearSettings) | {"seed": NUMBERS["seed"], "validation": PARTS}
-        chosen = draw(st.sets(st.sampled_from(sorted(known))))
-        return {"method": "linear"} | {name: draw(known[name]) for name in sorted(chosen)}
-    method, encoder = draw(st.sampled_from(NEURAL)), draw(st.sampled_from(["textrcnn", "transformer"]))
-    encoders: dict[str, Any] = {"textrcnn": TextRCNNSettings, "transformer": TransformerSettings}
-    known = options_of(encoders[encoder]) | options_of(METHODS[method].settings) | options_of(TrainingSettings)
-    chosen = draw(st.sets(st.sampled_from(sorted(known))))
-    found = {name: draw(known[name]) for name in sorted(chosen | ({"encoder"} & set(known)))}
+        return {"method": "linear"} | draw(some_of(known))
+    name = draw(st.sampled_from(sorted(NEURAL)))
+    own = draw(some_of(options_of(NEURAL[name].settings)))
+    seen = NEURAL[name].module.sight(NEURAL[name].settings(**own))
+    encoder = draw(st.sampled_from([name for name, kind in ENCODERS.items() if seen in kind.SIGHTS]))
+    found = draw(some_of(options_of(ENCODERS[encoder]))) | draw(some_of(options_of(TrainingSettings)))
     loss = draw(st.sampled_from(["bce", "focal", "asymmetric"]))
     if loss == "asymmetric":
         found |= {"clip": draw(PARTS), "gamma_negative": draw(st.floats(0, 9))}
-    return {"encoder": "textrcnn", "loss": loss, "method": method, **found}
+    return {"method": name, "encoder": encoder, "loss": loss, **own, **found}
 
 
 @given(given_options())
@@ -92,8 +101,7 @@ def test_a_file_is_read_back_whatever_signs_it_holds(tmp_path: Path) -> None:
 
 
 def test_names_of_options_are_unique_across_sections() -> None:
-    neural = [METHODS[name].settings for name in NEURAL]
-    kinds: list[tuple[Any, ...]] = [*product((TextRCNNSettings, TransformerSettings), neural)]
+    kinds: list[tuple[Any, ...]] = [*product(ENCODERS.values(), (method.settings for method in NEURAL.values()))]
     for kind in [*kinds, (TfidfSettings, LinearSettings)]:
         names = [
             field.name for settings in (*kind, LossSettings, TrainingSettings, DecisionSettings)
@@ -133,7 +141,7 @@ def test_what_suits_an_encoder_stands_below_what_is_given() -> None:
     ("options", "message", "remedy"),
     [
         ({"hight": 3}, "no option 'hight'", "Did you mean height?"),
-        ({"method": "hitn"}, "no method 'hitn'", "hitin, flat, linear"),
+        ({"method": "hitn"}, "no method 'hitn'", f"The methods are {', '.join(METHODS)}."),
         ({"method": "linear", "encoder": "textrcnn"}, "goes with the text encoder tfidf, not with 'textrcnn'", "Leave"),
         ({"method": "linear", "encoder": "some/bert"}, "goes with the text encoder tfidf", "choose another method"),
         ({"method": "hitin", "encoder": "tfidf"}, "tfidf does not go with the method hitin", "linear"),

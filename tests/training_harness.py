@@ -11,16 +11,21 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from hitin import HierarchicalTextClassifier, Taxonomy
+from hitin.batches import Batch
 from hitin.chance import own_chance
+from hitin.encoders.interface import Encoded, TextEncoder
 from hitin.methods import METHODS
+from hitin.methods.interface import Seen
 from hitin.model_folder import TRAINING, WEIGHTS
 from hitin.network import Network
 from hitin.neural import NeuralModel
@@ -89,6 +94,12 @@ def weights(trained: HierarchicalTextClassifier) -> dict[str, Tensor]:
 def network_of(trained: HierarchicalTextClassifier) -> Network:
     assert isinstance(trained.model_, NeuralModel)
     return trained.model_.network
+
+
+def as_seen(encoder: TextEncoder, batch: Batch, text: Encoded, logits: Tensor, step: int = 0) -> Seen:
+    """What a method sees of a batch where the loss is the usual one."""
+    classification = partial(functional.binary_cross_entropy_with_logits, target=batch.targets)
+    return Seen(encoder, batch, text, logits, step, classification)
 
 
 def saved_weights(folder: Path) -> dict[str, Tensor]:

@@ -74,5 +74,27 @@ def toml_value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
+def check_choices(settings: Any) -> None:
+    """Refuse settings of which one has a value that is not among its choices."""
+    known: Any = type(settings)
+    for name, kind in types_of(known).items():
+        if get_origin(kind) is Literal:
+            coerced(name, getattr(settings, name), kind)
+
+
+def check_counts(settings: Any, *names: str) -> None:
+    """Refuse settings of which one of these is below 1."""
+    for name in names:
+        if getattr(settings, name) < 1:
+            raise bad_option(f"{name} is {getattr(settings, name)}", "It is at least 1.")
+
+
+def check_parts(settings: Any, *names: str) -> None:
+    """Refuse settings of which one of these is no part of a whole, as a dropout is."""
+    for name in names:
+        if not 0 <= getattr(settings, name) < 1:
+            raise bad_option(f"{name} is {getattr(settings, name)}", "It is a number from 0 to below 1.")
+
+
 def bad_option(message: str, remedy: str | None = None) -> InputError:
     return InputError(message, kind="bad-option", remedy=remedy)

@@ -50,7 +50,8 @@ class TextEncoder(nn.Module):
     def forward(self, ids: Tensor, lengths: Tensor, words: Tensor | None = None) -> Encoded:
         """`ids` (B, L) are token numbers, padded; `lengths` (B,) says how many count, and stays on the CPU.
 
-        `words` (B, L, e) are read in place of the tokens' own vectors (`words_of`), by encoders that have such.
+        `words` (B, L, e) are read in place of the tokens' own vectors (`words_of`), by encoders that have such. There
+        may be more of them than of tokens, and `lengths` then counts words.
         """
         raise NotImplementedError
 
@@ -62,8 +63,12 @@ class TextEncoder(nn.Module):
         """(B, L, e): the same as the layers above see them, with their places."""
         raise NotImplementedError
 
+    def check_embedding(self) -> None:
+        """Refuse to show the embedding layer where there is none to see. Methods that look at it ask before."""
+        raise NotImplementedError
+
     def leave_out_vector(self, *, keep: bool = False) -> None:
-        """Make no document's vector but a mean of the tokens: the method has no use for it.
+        """Make no vector of a document but what comes cheap: the method has no use for it.
 
         With `keep`, the weights for it stay where they are, not to be trained.
         """

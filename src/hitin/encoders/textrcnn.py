@@ -89,7 +89,7 @@ class TextRCNN(TextEncoder):
             words = self.words_of(self._with_unknown_words(ids) if self.training and self.word_dropout else ids)
         words = self.embedding_dropout(words)  # (B, L, e)
         tokens = self.token_dropout(self._read(words, lengths))  # (B, L, 2h), zero at padding
-        mask = token_mask(lengths, ids.shape[1], ids.device)
+        mask = token_mask(lengths, words.shape[1], ids.device)
         if not self.makes_vector:
             return Encoded(mean_of_tokens(tokens, mask), tokens, mask)
         by_time = tokens.transpose(1, 2)  # (B, 2h, L)

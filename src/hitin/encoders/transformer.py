@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
+import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
@@ -61,12 +62,17 @@ class Transformer(TextEncoder):
             model.pooler = None  # weights that would get no gradient
         self.padding = int(model.config.pad_token_id or 0)
         width = int(model.config.hidden_size)
-        self.widths = Widths(width, width, model.get_input_embeddings().embedding_dim)
+        self.widths = Widths(width, width, getattr(model.get_input_embeddings(), "embedding_dim", width))
+        self.is_frozen = settings.freeze
         if settings.freeze:
             self.requires_grad_(False)
 
+    def train(self, mode: bool = True) -> Self:
+        """A frozen encoder reads without dropout, as it did where its vectors were made once."""
+        return super().train(mode and not self.is_frozen)
+
     def forward(self, ids: Tensor, lengths: Tensor, words: Tensor | None = None) -> Encoded:
-        mask = token_mask(lengths, ids.shape[1], ids.device)
+        mask = token_mask(lengths, (ids if words is None else words).shape[1], ids.device)
         if words is None:
             found = self.model(input_ids=ids.masked_fill(~mask, self.padding), attention_mask=mask.long())
         else:
@@ -86,11 +92,32 @@ class Transformer(TextEncoder):
         found: Tensor = self.model.embeddings(ids)
         return found
 
+    def check_embedding(self) -> None:
+        was_training = self.training
+        try:
+            is_shown = self.eval()._reads_words()
+        except (AttributeError, NotImplementedError, TypeError, ValueError, RuntimeError):  # each kind in its own way
+            is_shown = False
+        finally:
+            self.train(was_training)
+        if not is_shown:
+            raise _no_embedding(self.model.config.model_type)
+
+    @torch.no_grad()
+    def _reads_words(self) -> bool:
+        """Whether tokens are read alike by number and by vector, and are as wide with their places as without."""
+        ids, lengths = torch.full((1, 2), int(self.padding == 0)), torch.tensor([2])  # some token that is not padding
+        words = self.words_of(ids)
+        by_number, by_vector = self(ids, lengths), self(ids, lengths, words)
+        return self.embedded(ids).shape == words.shape and torch.allclose(by_number.tokens, by_vector.tokens, atol=1e-4)
+
     def leave_out_vector(self, *, keep: bool = False) -> None:
         self.text_pooling = "cls"
-        if keep and self.model.pooler is not None:
+        if getattr(self.model, "pooler", None) is None:
+            return
+        if keep:
             self.model.pooler.requires_grad_(False)
-        elif getattr(self.model, "pooler", None) is not None:
+        else:
             self.model.pooler = None
 
     def depths(self) -> Iterator[tuple[str, nn.Parameter, int]]:
@@ -214,6 +241,14 @@ def _quiet(transformers: Any) -> Iterator[None]:
 
 def _unloadable(name: str, reason: str) -> InputError:
     return InputError(f"the text encoder {name} cannot be loaded ({reason})", kind="bad-encoder", remedy=_REMEDY)
+
+
+def _no_embedding(kind: str) -> InputError:
+    return InputError(
+        f"the embedding layer of a transformer of the kind {kind} cannot be looked at",
+        kind="bad-encoder",
+        remedy="Choose another text encoder, such as BERT, RoBERTa, DistilBERT or ELECTRA; or another method.",
+    )
 
 
 def _no_pooler(settings: TransformerSettings) -> InputError:

@@ -1,7 +1,6 @@
 """The flat baseline: a linear classifier on the document's vector, which knows nothing of the hierarchy."""
 
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 import torch
@@ -9,8 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hitin.encoders.interface import Encoded, Widths
-from hitin.errors import InputError
 from hitin.methods.interface import Fidelity, Method, prior_logits
+from hitin.option_values import check_choices, check_parts
 from hitin.taxonomy import Taxonomy
 
 
@@ -22,10 +21,8 @@ class FlatSettings:
     """`upstream` has the dropout on the logits, as the published TextRCNN has."""
 
     def __post_init__(self) -> None:
-        if self.fidelity not in get_args(Fidelity):
-            raise InputError(f"{self.fidelity!r} is none of {', '.join(get_args(Fidelity))}", kind="bad-option")
-        if not 0 <= self.dropout < 1:
-            raise InputError("a dropout is a number from 0 to below 1", kind="bad-option")
+        check_choices(self)
+        check_parts(self, "dropout")
 
 
 class Flat(Method):

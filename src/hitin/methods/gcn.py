@@ -23,9 +23,8 @@ class HierarchyGCN(StructureEncoder):
         self.up_bias = nn.Parameter(torch.zeros(len(taxonomy), width))
         self.down_bias = nn.Parameter(torch.zeros(len(taxonomy), width))
         bound = math.sqrt(6 / (width + 1))  # Xavier's, of a map to one number
-        self.gates = nn.Parameter(
-            torch.empty(3, width).uniform_(-bound, bound)
-        )  # of what comes up, comes down, is there
+        # of what comes up, what comes down, and the label itself
+        self.gates = nn.Parameter(torch.empty(3, width).uniform_(-bound, bound))
         self.gate_bias = nn.Parameter(torch.zeros(2, len(taxonomy)))  # the label itself has none
         self.dropout = nn.Dropout(EDGE_DROPOUT)
 

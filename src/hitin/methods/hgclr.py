@@ -9,7 +9,7 @@ a plain classifier.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self, get_args
+from typing import Self
 
 import numpy as np
 import torch
@@ -18,14 +18,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hitin.encoders.interface import Encoded, Sight, TextEncoder, Widths, mean_of_tokens, token_mask
-from hitin.losses import classification_loss
 from hitin.methods.interface import Facts, Fidelity, Method, Seen, prior_logits
 from hitin.methods.path_bias import PathBias
-from hitin.option_values import bad_option
+from hitin.methods.quadratic import GIGABYTE
+from hitin.option_values import bad_option, check_choices, check_counts, check_parts
 from hitin.taxonomy import Taxonomy
 
 _START = 0.02  # the deviation of the labels' own vectors at the start
-_MUCH = 2**30  # bytes
 _COPIES = 4  # of the attention between labels, which training holds at a time
 
 
@@ -50,18 +49,12 @@ class HGCLRSettings:
     def __post_init__(self) -> None:
         if not 0 <= self.contrast < float("inf"):
             raise bad_option(f"contrast is {self.contrast}", "It is a number from 0 up, such as 0.1.")
-        if not 0 <= self.keep < 1:
-            raise bad_option(f"keep is {self.keep}", "It is a share from 0 to below 1, such as 0.02.")
+        check_choices(self)
+        check_parts(self, "keep", "dropout")
+        check_counts(self, "heads", "attention_heads")
         for name in ("gumbel_temperature", "contrast_temperature"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise bad_option(f"{name} is {getattr(self, name)}", "It is above 0, such as 1.")
-        for name in ("heads", "attention_heads"):
-            if getattr(self, name) < 1:
-                raise bad_option(f"{name} is {getattr(self, name)}", "It is at least 1.")
-        if not 0 <= self.dropout < 1:
-            raise bad_option(f"dropout is {self.dropout}", "It is a number from 0 to below 1.")
-        if self.fidelity not in get_args(Fidelity):
-            raise bad_option(f"fidelity is {self.fidelity}", f"It is one of {', '.join(get_args(Fidelity))}.")
 
 
 class HGCLR(Method):
@@ -82,13 +75,18 @@ class HGCLR(Method):
         return "embedding"
 
     @classmethod
+    def adapt(cls, encoder: TextEncoder, settings: HGCLRSettings) -> None:  # noqa: ARG003
+        encoder.check_embedding()
+
+    @classmethod
     def warning(cls, taxonomy: Taxonomy, widths: Widths, settings: HGCLRSettings) -> str | None:  # noqa: ARG003
         size = _COPIES * 4 * settings.heads * len(taxonomy) ** 2
-        if size < _MUCH:
+        if size < GIGABYTE:
             return None
         return (
             f"in training, hgclr lets each of {len(taxonomy):,} labels attend to each other, which takes about "
-            f"{size / 2**30:.1f} GB beside the text encoder; fewer heads take less, hitin and flat hardly any"
+            f"{size / GIGABYTE:,.1f} GB of memory beside the text encoder; choose fewer heads, or the method hitin, "
+            "flat or linear"
         )
 
     @classmethod
@@ -115,7 +113,7 @@ class HGCLR(Method):
     def losses(self, seen: Seen) -> dict[str, Tensor]:
         """The classification of the positive view, and the contrast of both with those of other documents."""
         positive = self._views(seen)
-        losses = {"positive": classification_loss(self(positive), seen.targets)}
+        losses = {"positive": seen.classification(self(positive))}
         if self._views.projection is not None:
             one, other = (self._views.projection(text.vector) for text in (seen.text, positive))
             losses["contrast"] = self.settings.contrast * contrast(one, other, self.settings.contrast_temperature)

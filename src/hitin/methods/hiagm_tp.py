@@ -11,7 +11,7 @@ from hitin.methods.interface import Facts, Method
 from hitin.methods.quadratic import AllLabelsClassifier, quadratic_warning
 from hitin.methods.structure import StructureSettings, build_structure
 from hitin.methods.tree_lstm import check_even
-from hitin.option_values import bad_option
+from hitin.option_values import check_counts
 from hitin.taxonomy import Taxonomy
 
 
@@ -24,8 +24,7 @@ class HiAGMTPSettings(StructureSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.width < 1:
-            raise bad_option(f"width is {self.width}", "It is at least 1.")
+        check_counts(self, "width")
         if self.structure == "tree-lstm":
             check_even(self.width)
 

@@ -19,7 +19,7 @@ from hitin.methods.interface import Facts, Fidelity, Seen
 from hitin.methods.label_texts import label_texts
 from hitin.methods.quadratic import quadratic_warning
 from hitin.methods.structure import build_structure, in_full
-from hitin.option_values import bad_option
+from hitin.option_values import check_counts, check_parts
 from hitin.taxonomy import Taxonomy
 from hitin.tokens import Ragged
 
@@ -48,12 +48,8 @@ class HiMatchSettings(HiAGMTPSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("match_width", "refresh", "label_words"):
-            if getattr(self, name) < 1:
-                raise bad_option(f"{name} is {getattr(self, name)}", "It is at least 1.")
-        for name in ("match_dropout", "logit_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise bad_option(f"{name} is {getattr(self, name)}", "It is from 0 to below 1.")
+        check_counts(self, "match_width", "refresh", "label_words")
+        check_parts(self, "match_dropout", "logit_dropout")
 
 
 class HiMatch(HiAGMTP):
@@ -132,7 +128,8 @@ def _space(width: int, settings: HiMatchSettings) -> nn.Sequential:
 class LabelTexts(nn.Module):
     """What the text encoder makes of the text of each label, as it did some steps ago at most.
 
-    It is kept with a checkpoint, so that a training that goes on later does so with the same vectors.
+    The vectors are kept with a checkpoint, so that a training that goes on later does so with the same. When they were
+    read need not be: a training begins at step 0, where it is time, and a checkpoint stands between two steps.
     """
 
     def __init__(self, labels: int, document: int, refresh: int) -> None:
@@ -140,15 +137,13 @@ class LabelTexts(nn.Module):
         self.refresh = refresh
         self.texts: Ragged | None = None
         self.register_buffer("vectors", torch.zeros(labels, document))
-        self.register_buffer("read_at", torch.tensor(-1))  # the step; before the first, none
+        self.read_at = -1  # the step; on the device, a look at it would have the device wait
 
     def forward(self, encoder: TextEncoder, step: int) -> Tensor:
         """(N, d)"""
-        read_at = self.get_buffer("read_at")
-        is_old = step % self.refresh == 0 and int(read_at) != step  # several batches may belong to one step
-        if is_old or int(read_at) < 0:
+        if step % self.refresh == 0 and step != self.read_at:  # several batches may belong to one step
             self.get_buffer("vectors").copy_(self._read(encoder))
-            read_at.fill_(step)
+            self.read_at = step
         return self.get_buffer("vectors").clone()  # what is read anew is not to change what was computed from it
 
     @torch.no_grad()

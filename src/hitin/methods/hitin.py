@@ -12,7 +12,7 @@ a_u (W p) + (W c_u + e). What is left to do for a document depends on the inner 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from typing import Literal, Self
 
 import numpy as np
 import torch
@@ -23,8 +23,8 @@ from torch.nn import functional
 from hitin.coding_tree import CodingTree, coding_tree
 from hitin.coding_tree.construction import Method as TreeMethod
 from hitin.encoders.interface import Encoded, Widths
-from hitin.errors import InputError
 from hitin.methods.interface import Method, prior_logits
+from hitin.option_values import bad_option, check_choices, check_parts
 from hitin.taxonomy import Taxonomy
 
 Pooling = Literal["sum", "mean", "max", "root"]
@@ -55,14 +55,10 @@ class HiTINSettings:
     """On the leaves: on p in the paper's form, on each leaf in the mixed one."""
 
     def __post_init__(self) -> None:
-        choices = ((self.tree, TreeMethod), (self.pooling, Pooling), (self.leaves, Leaves), (self.norm, Norm))
-        for value, choice in choices:
-            if value not in get_args(choice):
-                raise InputError(f"{value!r} is none of {', '.join(get_args(choice))}", kind="bad-option")
+        check_choices(self)
+        check_parts(self, "dropout", "leaf_dropout")
         if self.height < 1 or self.width < 0:
-            raise InputError("the height of the coding tree and the width of its nodes begin at 1", kind="bad-option")
-        if not (0 <= self.dropout < 1 and 0 <= self.leaf_dropout < 1):
-            raise InputError("a dropout is a number from 0 to below 1", kind="bad-option")
+            raise bad_option("the height of the coding tree and the width of its nodes begin at 1")
 
 
 class HiTIN(Method):

@@ -1,6 +1,6 @@
 """What a method of the comparison is: from what a text encoder made to a logit for each label."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -45,6 +45,8 @@ class Seen(NamedTuple):
     """(B, |Y|)"""
     step: int
     """How many steps the optimiser has taken before."""
+    classification: Callable[[Tensor], Tensor]
+    """The common loss of any logits (B, |Y|) of these documents, as the settings of the run want it."""
 
     @property
     def targets(self) -> Tensor:

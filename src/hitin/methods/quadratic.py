@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from hitin.methods.interface import prior_logits
 
 _BYTES = 16  # a weight in training: itself, its gradient, and two moments of the optimiser
-_GIGABYTE = 10**9
-_MUCH = 1  # gigabytes that are worth a word
+GIGABYTE = 10**9
+"""What more takes is worth a word."""
 
 
 class AllLabelsClassifier(nn.Linear):
@@ -34,8 +34,8 @@ def quadratic_warning(method: str, width: int, labels: int, *, has_width: bool) 
     `has_width` says whether the width of labels is an option of the method.
     """
     weights = width * labels * labels
-    gigabytes = weights * _BYTES / _GIGABYTE
-    if gigabytes <= _MUCH:
+    gigabytes = weights * _BYTES / GIGABYTE
+    if gigabytes <= 1:
         return None
     narrower = "a smaller width, or " if has_width else ""
     return (

@@ -7,16 +7,15 @@ documents of all children of its parent.
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hitin.errors import shown
 from hitin.methods.interface import Facts, Fidelity
-from hitin.option_values import bad_option
+from hitin.option_values import check_choices, check_parts
 from hitin.taxonomy import Taxonomy
 
 StructureName = Literal["gcn", "tree-lstm"]
@@ -37,12 +36,8 @@ class StructureSettings:
     """As the method is meant; or `upstream`, as its published program computes it."""
 
     def __post_init__(self) -> None:
-        for name, choice in (("structure", StructureName), ("fidelity", Fidelity)):
-            if getattr(self, name) not in get_args(choice):
-                remedy = f"It is one of {', '.join(get_args(choice))}."
-                raise bad_option(f"{name} cannot be {shown(getattr(self, name))}", remedy)
-        if not 0 <= self.dropout < 1:
-            raise bad_option(f"dropout is {self.dropout}", "It is a number from 0 to below 1.")
+        check_choices(self)
+        check_parts(self, "dropout")
 
 
 class StructureEncoder(nn.Module):

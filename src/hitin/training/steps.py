@@ -2,6 +2,7 @@
 
 import math
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,9 +89,12 @@ class _Objective(nn.Module):
     def forward(self, batch: Batch, step: int) -> Tensor:
         network, settings = self.network, self.settings
         text, logits = network(batch)
-        parts = [*network.method.losses(Seen(network.encoder, batch, text, logits, step)).values()]
+        classification = partial(
+            classification_loss, targets=batch.targets, settings=settings, positive_weights=self.weights
+        )
+        parts = [*network.method.losses(Seen(network.encoder, batch, text, logits, step, classification)).values()]
         if not network.method.replaces_loss:
-            parts.append(classification_loss(logits, batch.targets, settings, positive_weights=self.weights))
+            parts.append(classification(logits))
         if settings.regularisation:
             weight = network.method.label_weights()
             penalty = recursive_regularisation(weight, self.edges, form=settings.regularisation_form)
