@@ -15,7 +15,14 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from hitin.encoders import encoder_config, restore_encoder
 from hitin.encoders.interface import Encoded
-from hitin.encoders.transformer import Transformer, TransformerSettings, config_of, load_pretrained, restore
+from hitin.encoders.transformer import (
+    TextPooling,
+    Transformer,
+    TransformerSettings,
+    config_of,
+    load_pretrained,
+    restore,
+)
 from hitin.errors import InputError
 from hitin.tokens import encode
 from tests.conftest import SHARED
@@ -25,6 +32,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "roberta": ("RobertaModel", {"max_position_embeddings": 18, "pad_token_id": 1}),
     "distilbert": ("DistilBertModel", {"max_position_embeddings": 16, "dim": 8, "n_heads": 2, "hidden_dim": 12}),
     "electra": ("ElectraModel", {"max_position_embeddings": 16, "embedding_size": 6}),
+    "albert": ("AlbertModel", {"max_position_embeddings": 16, "embedding_size": 6}),
 }
 WORDS = ["<pad>", "<unk>", "<s>", "</s>", "a", "b", "c", "d", "e"]
 
@@ -146,6 +154,79 @@ def test_frozen_weights_are_not_trained(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_tokens_are_read_alike_by_number_and_by_vector(kind: str, tmp_path: Path) -> None:
+    """Wherever padding begins; what a word is multiplied by changes what is read."""
+    tiny(tmp_path, kind)
+    encoder, tokenizer = load_pretrained(TransformerSettings(encoder=str(tmp_path), max_length=16))
+    encoder.eval().check_embedding()
+    assert not encoder.training
+    documents = encode(tokenizer, ["a b c d e", "c", "a " * 99], 16)
+    ids, lengths = torch.from_numpy(documents.padded(np.arange(3))), torch.from_numpy(documents.lengths)
+    words = encoder.words_of(ids)
+    assert words.shape == encoder.embedded(ids).shape == (3, 16, encoder.widths.word)
+    by_number, by_vector, wiped = (encoder(ids, lengths, given) for given in (None, words, 0 * words))
+    torch.testing.assert_close(by_number.tokens[by_number.mask], by_vector.tokens[by_vector.mask])
+    assert not torch.allclose(by_number.vector, wiped.vector, atol=1e-3)
+
+
+def test_more_words_than_tokens_may_be_read(tmp_path: Path) -> None:
+    """As a method with a prompt does."""
+    tiny(tmp_path)
+    encoder, _ = load_pretrained(TransformerSettings(encoder=str(tmp_path), max_length=16))
+    ids, lengths = torch.tensor([[2, 4, 3], [2, 3, 0]]), torch.tensor([5, 4])
+    prompt = torch.zeros(2, 2, encoder.widths.word)
+    found = encoder.eval()(ids, lengths, torch.cat([prompt, encoder.words_of(ids)], dim=1))
+    assert found.tokens.shape == (2, 5, 8)
+    assert found.mask.tolist() == [[True] * 5, [True] * 4 + [False]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        ("xlnet", {"d_model": 8, "n_head": 2, "d_inner": 12, "n_layer": 1}),
+        ("gpt2", {"n_embd": 8, "n_head": 2, "n_layer": 1}),
+        ("mobilebert", {"hidden_size": 8, "embedding_size": 6, "num_attention_heads": 2, "num_hidden_layers": 1}),
+    ],
+)
+def test_an_embedding_layer_that_cannot_be_looked_at_is_told(kind: str, sizes: dict[str, int]) -> None:
+    transformers = pytest.importorskip("transformers")
+    model = transformers.AutoModel.from_config(transformers.AutoConfig.for_model(kind, vocab_size=9, **sizes))
+    encoder = Transformer(model, TransformerSettings())
+    with pytest.raises(InputError, match=rf"embedding layer of a transformer of the kind {kind} cannot") as caught:
+        encoder.check_embedding()
+    assert caught.value.remedy
+    assert encoder.training
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("pooling", ["mean", "pooler"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_vector_that_no_one_looks_at_costs_no_training(
+    kind: str, pooling: TextPooling, keep: bool, tmp_path: Path
+) -> None:
+    if pooling == "pooler" and getattr(tiny(tmp_path, kind), "pooler", None) is None:
+        return
+    tiny(tmp_path, kind)
+    encoder, tokenizer = load_pretrained(
+        TransformerSettings(encoder=str(tmp_path), text_pooling=pooling, max_length=16)
+    )
+    encoder.leave_out_vector(keep=keep)
+    pooler = {name: weight for name, weight in encoder.named_parameters() if "pooler" in name}
+    assert bool(pooler) == (keep and pooling == "pooler")
+    assert not any(weight.requires_grad for weight in pooler.values())
+    found = encoded(encoder.eval(), tokenizer, ["a b", "c"])
+    assert torch.equal(found.vector, found.tokens[:, 0])
+
+
+def test_a_frozen_encoder_reads_without_dropout_in_training_too(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    for freeze in (True, False):
+        encoder, tokenizer = load_pretrained(TransformerSettings(encoder=str(tmp_path), freeze=freeze, max_length=16))
+        first, second = (encoded(encoder.train(), tokenizer, ["a b", "c"]).tokens for _ in range(2))
+        assert torch.equal(first, second) == freeze
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"albert"}))  # whose layers share their weights
 def test_embeddings_are_the_deepest_and_the_last_layer_is_the_top(kind: str, tmp_path: Path) -> None:
     tiny(tmp_path, kind)
     encoder, _ = load_pretrained(TransformerSettings(encoder=str(tmp_path), max_length=16))

@@ -260,12 +260,21 @@ def _outcome(folder: str, options: dict[str, Any]) -> int:
     return 0
 
 
-def train_together(folder: Path, moment: Moment | None = None, processes: int = 2, **options: Any) -> set[int]:
-    """Train in several processes at once, as `accelerate launch` starts them; kill all when the moment has come."""
+def train_together(
+    folder: Path,
+    moment: Moment | None = None,
+    processes: int = 2,
+    module: str = "tests.training_harness",
+    **options: Any,
+) -> set[int]:
+    """Train in several processes at once, as `accelerate launch` starts them; kill all when the moment has come.
+
+    They run a module, with the folder and the options.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    command = [sys.executable, "-m", "tests.training_harness", str(folder), json.dumps(options)]
+    command = [sys.executable, "-m", module, str(folder), json.dumps(options)]
     shared = os.environ | {"OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     shared |= {"WORLD_SIZE": str(processes), "LOCAL_WORLD_SIZE": str(processes)}
     started = [
