@@ -71,7 +71,7 @@ def test_the_page_is_whole_and_has_every_table_and_figure(tmp_path: Path) -> Non
     elements = Elements(page)
     assert elements.open == []
     assert elements.seen.count("table") == 2 * 4
-    assert elements.seen.count("figure") == elements.seen.count("svg") == 2 * 5 + 2 * 2
+    assert elements.seen.count("figure") == elements.seen.count("svg") == 2 * 6 + 2 * 2
     assert "hitin compare compare.toml" in page
     assert "height = 3" in page  # what was run
     assert elements.styles == 0  # the policy would not let them
@@ -147,9 +147,32 @@ def test_points_lie_where_axes_say_and_no_names_on_each_other() -> None:
     across = [float(dot.attrib["cx"]) for dot in dots[:4]]
     assert np.diff(across) == pytest.approx([across[1] - across[0]] * 3, abs=0.2)  # logarithmic
     names = [text for text in picture.iter(f"{SVG}text") if text.attrib.get("class") == "name"]
-    crowded = sorted(float(name.attrib["y"]) for name in names if name.text and not name.text.startswith("row"))
-    assert np.diff(crowded).min() >= 13
+    assert len(names) == 6
     assert all(len(name.text or "") <= 22 for name in names)
+
+
+@pytest.mark.parametrize("rows", [8, 20])
+def test_no_name_lies_on_another_name_or_on_a_point(rows: int) -> None:
+    chance = np.random.default_rng(rows)
+    points = [
+        Point(f"a method of name {number}", 10 ** chance.normal(7.4, 0.1), chance.normal(84, 0.3), 0.2, "hint")
+        for number in range(rows)
+    ] + [Point("linear", 1e5, 70, None, "hint")]
+    picture = ElementTree.fromstring(scatter("t", points, Axes("x", "y", is_log=True), [(1e5, "100k"), (1e8, "100M")]))
+    boxes = []
+    for text in picture.iter(f"{SVG}text"):
+        if text.attrib.get("class") == "name":
+            x, y, wide = float(text.attrib["x"]), float(text.attrib["y"]), 6.5 * len(text.text or "")
+            left = x - wide if text.attrib.get("text-anchor") == "end" else x
+            boxes.append((left, y - 9, left + wide, y + 3))
+    assert len(boxes) >= min(rows, 15)
+    dots = [dot for dot in picture.iter(f"{SVG}circle") if dot.attrib["class"] == "dot"]
+    centres = [(float(dot.attrib["cx"]), float(dot.attrib["cy"])) for dot in dots]
+    boxes += [(x - 5, y - 5, x + 5, y + 5) for x, y in centres]
+    names = len(boxes) - len(dots)
+    for place, one in enumerate(boxes[:names]):
+        for other in boxes[place + 1 :]:
+            assert one[0] >= other[2] or other[0] >= one[2] or one[1] >= other[3] or other[1] >= one[3]
 
 
 def test_figures_of_one_value_or_of_nothing_are_drawn() -> None:
@@ -160,10 +183,12 @@ def test_figures_of_one_value_or_of_nothing_are_drawn() -> None:
 
 
 def test_numbers_in_words() -> None:
-    assert [duration(seconds) for seconds in (8.13, 725, 7500)] == ["8.1 s", "12 min 05 s", "2 h 05 min"]
+    assert [duration(seconds) for seconds in (8.13, 81.2, 725, 7500)] == ["8.1 s", "81 s", "12.1 min", "2.1 h"]
     assert [short_number(value) for value in (950, 15e6, 1.5e6, 2e9)] == ["950", "15M", "1.5M", "2G"]
-    assert [p_text(p) for p in (0.00019, 0.0042, 0.031, 1.0)] == ["< 0.001", "= 0.004", "= 0.03", "= 1.00"]
-    assert amount("peak_memory_bytes", 300 * 2**20) == "300 MiB"
+    assert [p_text(p) for p in (0.00019, 0.0042, 0.0496, 1.0)] == ["< 0.001", "< 0.01", "= 0.050", "= 1.00"]
+    assert amount("peak_memory_bytes", 3e8) == "0.30 GB"
+    millions = [amount("trainable_parameters", value) for value in (83, 83_225, 1_450_000, 23_449_250, 116_403_205)]
+    assert millions == ["8e-05 M", "0.08 M", "1.45 M", "23.4 M", "116 M"]
     assert amount("documents_per_second", 0.51) == "0.51"
     assert ticks(79.3, 86.1) == [80, 82, 84, 86]
     assert all(79.99 <= value <= 80.02 for value in ticks(79.99, 80.02))
@@ -213,7 +238,7 @@ def test_tables_are_sorted_by_a_click_and_hints_are_shown(tmp_path: Path) -> Non
     assert seen["dot"][0] is False
     assert "parameters" in seen["dot"][1]
     assert seen["inside"]
-    assert seen["figures"] == 14
+    assert seen["figures"] == 16
     assert seen["wide"]
 
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from hitin import HierarchicalTextClassifier
+from hitin.cli import app
 from hitin.compare import worker
 from hitin.compare.cells import Cell
 from hitin.compare.data import read_splits
@@ -51,8 +53,13 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str]:
     """The folder of a comparison that has run, its exit code, and what it said."""
     folder = tmp_path_factory.mktemp("compared")
     write_documents(folder)
-    (folder / "run.toml").write_text(table(ROWS, methods='["hitin", "flat"]'))
-    return folder, *finish(start(folder))
+    (folder / "run.toml").write_text(table(ROWS, methods='["hitin"]'))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        options = ["compare", str(folder / "run.toml"), "--out", str(folder / "out"), "--device", "cpu"]
+        patch.setattr(sys, "argv", ["hitin", *options])
+        done = CliRunner().invoke(app, options)
+    return folder, done.exit_code, done.output
 
 
 def cells(folder: Path) -> dict[str, Cell]:
@@ -85,8 +92,8 @@ def test_every_row_has_a_result_and_the_tables_are_written(compared: tuple[Path,
     folder, code, said = compared
     found = cells(folder)
     finished = {name for name, cell in found.items() if cell.state == "finished"}
-    assert finished == {"linear 0", "hitin 0", "flat 0"}
-    assert "[1/4] tiny / linear / seed 0: micro-F1 " in said
+    assert finished == {"linear 0", "hitin 0"}
+    assert "[1/3] tiny / linear / seed 0: micro-F1 " in said
     for name in ("tables.md", "tables.csv", "tables.tex", "index.html"):
         assert (folder / "out" / name).is_file()
     assert code == 1  # one of them failed
@@ -116,11 +123,12 @@ def test_a_result_says_what_it_took(compared: tuple[Path, int, str]) -> None:
         told = result(found[name])
         assert told["memory"]["of"] == "process"
         assert 10**8 < told["memory"]["peak_bytes"] < 10**10
-        assert told["parameters"]["trainable"] > 0
+        assert told["parameters"]["trainable"] > told["parameters"]["encoder"]
         assert told["inference"]["documents"] == 40
         assert told["inference"]["documents_per_second"] > 0
         assert str(compared[0]) not in json.dumps(told)
     assert result(found["hitin 0"])["training"]["epochs"] == 3
+    assert result(found["hitin 0"])["parameters"]["encoder"] > 0 == result(found["linear 0"])["parameters"]["encoder"]
 
 
 def test_a_cell_that_fails_is_told_and_the_others_go_on(compared: tuple[Path, int, str]) -> None:
@@ -166,7 +174,7 @@ def test_a_dry_run_lists_the_cells_with_their_states(compared: tuple[Path, int, 
     assert "failed   tiny / wild / seed 0" in found.stdout
     assert "to do    tiny / new / seed 0" in found.stdout
     told = json.loads(run("compare", folder / "more.toml", "--out", folder / "out", "--dry-run", "--json").stdout)
-    assert [cell["state"] for cell in told["cells"]].count("finished") == 3
+    assert [cell["state"] for cell in told["cells"]].count("finished") == 2
 
 
 def test_tables_are_written_from_results_where_the_documents_are_not(
@@ -177,7 +185,7 @@ def test_tables_are_written_from_results_where_the_documents_are_not(
     (folder / "out" / "tables.md").unlink()
     found = run("compare", tmp_path / "run.toml", "--out", folder / "out", "--tables-only", "--json")
     assert found.exit_code == 0
-    assert json.loads(found.stdout)["states"]["finished"] == 3
+    assert json.loads(found.stdout)["states"]["finished"] == 2
     assert (folder / "out" / "tables.md").is_file()
 
 
@@ -192,18 +200,37 @@ def test_two_comparisons_in_a_folder_are_refused(compared: tuple[Path, int, str]
 # Interruptions.
 
 
-def in_this_process(folder: Path, text: str, name: str) -> Cell:
+def in_this_process(folder: Path, text: str, name: str, watcher: EventWriter | None = None) -> Cell:
     """The cell of a row, trained without a process of its own and without any disturbance."""
     found = comparison(folder, text)
     cell = next(cell for cell in found.cells if cell.row.name == name)
     running = _Running(found.plan, found.data_keys, [Place("cpu", "cpu")], False, _NO_ONE)
-    work(running._task(cell, Place("cpu", "cpu")), EventWriter(StringIO()))
+    work(running._task(cell, Place("cpu", "cpu")), watcher or EventWriter(StringIO()))
     return cell
 
 
 _NO_ONE: Any = None
 
 
+class Interrupting(EventWriter):
+    """Ctrl-C at the end of the second epoch."""
+
+    def epoch(self, record: dict[str, float], is_best: bool) -> None:  # noqa: ARG002
+        if record["epoch"] == 2:
+            raise KeyboardInterrupt
+
+
+def test_a_cell_that_was_interrupted_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+    expected = numbers(in_this_process(tmp_path / "whole", table(), "flat"))
+    with pytest.raises(KeyboardInterrupt):
+        in_this_process(tmp_path / "disturbed", table(), "flat", Interrupting(StringIO()))
+    (cell,) = comparison(tmp_path / "disturbed", patterns=["flat"]).wanted
+    assert cell.state == "begun"
+    assert numbers(in_this_process(tmp_path / "disturbed", table(), "flat")) == expected
+    assert not (cell.folder / "model").exists()
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="processes are found as Linux shows them")
 def test_a_comparison_that_was_killed_and_interrupted_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     text = table(settings=LONG)

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import statistics
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,15 +13,14 @@ from typing import Any
 
 import pytest
 
-from hitin.compare.cells import Cell, Plan, cells_of
+from hitin.compare.cells import Cell, Plan, Row, cells_of
 from hitin.compare.facts import facts
-from hitin.compare.formats import grids, to_latex, to_markdown
+from hitin.compare.formats import to_latex, to_markdown, write_results
 from hitin.compare.listing import to_csv
 from hitin.compare.published import published_data, published_table
 from hitin.compare.results import Results, gather
 from hitin.compare.sentences import sentences, verdicts
 from hitin.compare.tables import Grid, cost_grid, score_grid
-from hitin.compare.writing import write_results
 from tests.comparison_harness import (
     FLAT,
     GPU,
@@ -95,7 +95,7 @@ def test_averages_are_over_all_data_sets_or_missing(tmp_path: Path) -> None:
     pairs = zip(*(scores(found, "tuned", "micro_f1", data, "hitin") for data in ("one", "two")), strict=True)
     averages = [100 * statistics.mean(pair) for pair in pairs]
     assert shown["HiTIN"][4] == f"{statistics.mean(averages):.2f} ± {statistics.stdev(averages):.2f}"
-    assert shown["no hierarchy"][2:] == ["–"] * 4 + ["2 of 4"]
+    assert shown["no hierarchy"][2:] == ["not run"] * 2 + ["–"] * 2 + ["2 of 4"]
     assert "Average" not in str(score_grid(gathered_one(tmp_path), "tuned", 200).groups)
 
 
@@ -125,11 +125,10 @@ def test_cells_that_are_not_run_or_failed_say_so(tmp_path: Path) -> None:
     (failed.folder / "failure.json").write_text(json.dumps({"message": "out of memory"}))
     found = gathered(tmp_path, wanted, cells)
     grid = score_grid(found.views[0], "tuned", 200)
-    assert texts(grid)["no hierarchy"] == ["–", "–", "0 of 2"]
+    assert texts(grid)["no hierarchy"] == ["not run", "not run", "0 of 2"]
     assert texts(grid)["HiTIN"] == ["failed", "failed", "0 of 2"]
     assert grid.rows[2].cells[0].hint == "out of memory"
     assert not grid.rows[0].cells[0].is_best  # of nothing
-    assert any("not run" in note for note in grid.notes)
     assert any("failed" in note for note in grid.notes)
     assert dict(facts(found))["Results"] == "1 of 5 trainings finished, 1 failed"
     assert [verdict.text for verdict in verdicts(found.views[0])] == ["On One HiTIN has failed."] * 2
@@ -145,9 +144,9 @@ def test_nothing_run_at_all_is_written_too(tmp_path: Path) -> None:
 
 def test_costs_are_means_over_seeds_in_units_for_people(tmp_path: Path) -> None:
     found = results(tmp_path, plan([LINEAR, HITIN], [ONE]))
-    shown = texts(cost_grid(found.views[0], found))
-    assert shown["HiTIN"] == ["15,005,000", "82.0 s", "3.00 GiB", "1,234"]
-    assert shown["linear"][1] == "81.5 s"
+    shown = texts(cost_grid(found.views[0]))
+    assert shown["HiTIN"] == ["15.0 M", "82 s", "3.22 GB", "1,234"]
+    assert shown["linear"][1] == "82 s"
 
 
 def test_times_of_different_machines_are_not_ranked_and_the_head_lists_them(tmp_path: Path) -> None:
@@ -155,22 +154,41 @@ def test_times_of_different_machines_are_not_ranked_and_the_head_lists_them(tmp_
     cells = comparison(tmp_path, wanted, ERRORS)
     change(cells[0], machine={**GPU, "device": "some CPU"}, memory={"peak_bytes": 2**20, "of": "process"}, at_once=2)
     found = gathered(tmp_path, wanted, cells)
-    grid = cost_grid(found.views[0], found)
+    grid = cost_grid(found.views[0])
     assert [[cell.is_best for cell in each.cells] for each in grid.rows] == [[False] * 4, [True, False, False, False]]
     head = dict(facts(found))
     assert head["Machines"] == (
         "NVIDIA H200 (2 trainings); some CPU, 2 threads (1 training); times, memory and speed are comparable within "
         "one kind only"
     )
-    assert any("within one" in note for note in grid.notes)
-    assert any("side by side" in note for note in grid.notes)
+    (note,) = grid.notes
+    assert "(NVIDIA H200, 1 training at a time; some CPU, 2 threads, 2 trainings at a time)" in note
+
+
+def test_times_are_ranked_among_trainings_under_the_conditions_of_most(tmp_path: Path) -> None:
+    wanted = plan([LINEAR, FLAT, HITIN], [ONE])
+    cells = comparison(tmp_path, wanted, ERRORS)
+    for cell in cells:
+        seconds = {"linear": 1.0, "flat": 9.0, "hitin": 5.0}[cell.row.name]
+        device = {"linear": "some CPU"}.get(cell.row.name, "NVIDIA H200")
+        change(cell, training={"seconds": seconds}, machine={**GPU, "device": device}, at_once=3)
+    grid = cost_grid(gathered(tmp_path, wanted, cells).views[0])
+    assert [each.cells[1].is_best for each in grid.rows] == [False, False, True]
+    assert [each.cells[0].is_best for each in grid.rows] == [False, True, False]  # parameters are the same anywhere
+    assert "bold is the best under those of most" in grid.notes[0]
+    change(cells[0], machine=GPU)
+    grid = cost_grid(gathered(tmp_path, wanted, cells).views[0])
+    assert [each.cells[1].is_best for each in grid.rows] == [True, False, False]
+    assert grid.notes == ("3 trainings ran at a time, which may make times longer.",)
 
 
 def test_ablations_stand_apart_with_the_row_they_change(tmp_path: Path) -> None:
     found = results(tmp_path, plan([LINEAR, HITIN, RANDOM, *HEIGHTS], [ONE]))
     main, ablation = found.views
     assert list(texts(score_grid(main, "tuned", 200))) == ["linear", "HiTIN"]
-    assert list(texts(score_grid(ablation, "tuned", 200))) == ["HiTIN", "random coding tree", "K = 3", "K = 4"]
+    assert list(texts(score_grid(ablation, "tuned", 200))) == [
+        *("HiTIN (K = 2)", "random coding tree", "K = 3", "K = 4")
+    ]
     assert {place[0] for _, place in main.comparisons} <= {"linear", "hitin"}
 
 
@@ -220,6 +238,47 @@ def test_wins_losses_and_draws_are_said_plainly(tmp_path: Path, errors: Any, sai
     expected = {"won": "clearly best in 2 of", "lost": "worse than the best in 2.", "drawn": "from the best in 2,"}
     assert expected[outcome] in summary
     assert macro in to_markdown(found).replace("\\", "").split("## ")[0]
+
+
+def copied(cells: Iterable[Cell], source: Row, target: Row) -> None:
+    """The target's cells get the results of the source's."""
+    for one, other in zip(*([cell for cell in cells if cell.row is each] for each in (source, target)), strict=True):
+        shutil.rmtree(other.folder, ignore_errors=True)
+        shutil.copytree(one.folder, other.folder)
+
+
+@pytest.mark.parametrize("rows", [(FLAT, HITIN), (HITIN, FLAT)], ids=["behind", "ahead"])
+def test_a_tie_is_called_one_whoever_stands_first(tmp_path: Path, rows: tuple[Row, Row]) -> None:
+    wanted = plan(rows, [ONE])
+    cells = comparison(tmp_path, wanted, ERRORS)
+    copied(cells, FLAT, HITIN)
+    found = verdicts(gathered(tmp_path, wanted, cells).views[0])
+    assert [verdict.outcome for verdict in found] == ["drawn", "drawn"]
+    assert re.fullmatch(
+        r"HiTIN and no hierarchy have the same micro-F1 on One \(\d\d\.\d\d\), the highest\.", found[0].text
+    )
+
+
+def test_variants_of_hitin_are_not_its_rivals(tmp_path: Path) -> None:
+    variant = row("HiTIN, K = 3", "hitin", height=3)
+    wanted = plan([LINEAR, HITIN, variant], [ONE])
+    cells = comparison(tmp_path, wanted, ERRORS | {"hitin": 0.05, "HiTIN, K = 3": 0.051})
+    copied(cells, HITIN, variant)
+    assert {verdict.outcome for verdict in verdicts(gathered(tmp_path, wanted, cells).views[0])} == {"won"}
+
+
+def test_what_stands_against_the_count_is_said_with_it(tmp_path: Path) -> None:
+    alone = [replace(each, seeds=(0,)) for each in (FLAT, HITIN)]
+    for rows, doubt in (
+        ((LINEAR, *alone), "All rows have 1 seed: what another seed would change is not known."),
+        ((LINEAR, FLAT, alone[1]), "Some rows have 1 seed"),
+    ):
+        found = results(tmp_path / doubt[:3], plan(rows, [ONE]))
+        assert doubt in next(iter(sentences(found)))[1][0]
+    found = results(tmp_path / "seeds", plan([LINEAR, FLAT, HITIN], [ONE]))
+    assert "1 seed" not in next(iter(sentences(found)))[1][0]
+    found = results(tmp_path / "missing", plan([LINEAR, FLAT, HITIN], [ONE]), without=["flat"])
+    assert "1 row of 3 is not complete." in next(iter(sentences(found)))[1][0]
 
 
 # The paper's numbers.
@@ -309,15 +368,16 @@ def test_markdown_tables_have_as_many_cells_in_each_line(tmp_path: Path) -> None
     for block in re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE):
         widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
         assert len(widths) == 1
+        assert len({len(line) for line in block.splitlines()}) == 1  # a terminal shows columns
     assert "<script" not in text.replace("\\<", "")
-    assert len(re.findall("^## ", text, re.MULTILINE)) == 8
+    assert len(re.findall("^### ", text, re.MULTILINE)) == 8
     assert "`hitin compare compare.toml --out" in text
 
 
 def test_latex_tables_are_whole_and_no_title_is_a_command(tmp_path: Path) -> None:
     found = everything(tmp_path, ATTACK)
     text = to_latex(found)
-    assert text.count("\\begin{") == text.count("\\end{") == 2 * len(list(grids(found)))
+    assert text.count("\\begin{") == text.count("\\end{") == 2 * 4 * len(found.views)
     bare = re.sub(r"\\[{}$&%#_]", "", text.replace("\\\\", ""))
     assert bare.count("{") == bare.count("}")
     assert bare.count("$") % 2 == 0

@@ -20,8 +20,14 @@ FAILED = 1
 def compare(
     file: Annotated[str, typer.Argument(metavar="RUN.toml", help="The file that says what is compared.")],
     out: Annotated[
-        str, typer.Option("--out", "-o", metavar="FOLDER", help="The folder of the results; made if need be.")
-    ],
+        str | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="The folder of the results; otherwise it is called like the file and stands beside it.",
+        ),
+    ] = None,
     device: Annotated[
         list[str] | None,
         typer.Option(
@@ -37,7 +43,10 @@ def compare(
         bool, typer.Option("--dry-run", help="List all trainings with their state, and train nothing.")
     ] = False,
     tables_only: Annotated[
-        bool, typer.Option("--tables-only", help="Write the tables from the results that are there.")
+        bool,
+        typer.Option(
+            "--tables-only", help="Write the tables from the results that are there; documents are not needed."
+        ),
     ] = False,
     keep_models: Annotated[
         bool, typer.Option("--keep-models", help="Keep the trained models beside their results.")
@@ -49,11 +58,20 @@ def compare(
     Each row of each table is trained on each data set with each seed, in a process of its own. Ctrl-C or a kill lose
     nothing: the same command goes on. Results stay in the folder: what is added to the file later is all that is
     trained then. Epochs and decisions are chosen on validation documents by one rule for all; the row linear
-    (TF-IDF and support vector machines) is always there.
+    (TF-IDF and support vector machines) is always there, trained once, since it draws nothing by chance.
 
-    Exit code: 0 all is finished, 1 some trainings failed, 130 interrupted.
+    Exit code: 0 all is finished, 1 some trainings failed, 2 something is wrong with the file or the documents, 130
+    interrupted.
 
-    A file to begin with (paths are relative to it):
+    The least that a file must have (paths are relative to it; documents to validate and to test on are held out):
+
+        [data.mine]
+        taxonomy = "taxonomy.tsv"
+        train = "train.jsonl"
+        [tables.first]
+        methods = ["flat", "hitin"]
+
+    A file to begin with; methods are flat, hiagm-tp, hiagm-la, htcinfomax, himatch, hgclr and hitin:
 
         seeds = [0, 1, 2]
         [data.mine]
@@ -63,17 +81,20 @@ def compare(
         test = "test.jsonl"
         [tables.first]
         encoder = "textrcnn"
-        methods = ["flat", "hitin"]
+        methods = ["flat", "hiagm-tp", "hitin"]
         ablations = ["random-tree", "height"]
         settings = { epochs = 10 }
         [tables.first.rows.hitin]
         dropout = 0.5
+        [tables.first.rows."HiTIN, mean"]
+        method = "hitin"
+        pooling = "mean"
 
     Examples:
 
-        hitin compare run.toml --out results
+        hitin compare run.toml
         hitin compare run.toml --out results --dry-run
-        hitin compare run.toml --out results --device cuda:0 --device cuda:1 --at-once 2
+        hitin compare run.toml --out results --device cuda:0 --device cuda:1
         hitin compare run.toml --out results --only "first/hitin*"
     """
     from pathlib import Path
@@ -83,6 +104,7 @@ def compare(
     from hitin.compare.locking import locked
     from hitin.compare.running import Outcome, run_cells
 
+    out = str(Path(file).with_suffix("")) if out is None else out
     with errors_as_json(as_json):
         with file_progress() as progress:
             found = prepare(
@@ -116,7 +138,7 @@ def compare(
 
 def _write(found: "Comparison") -> list[str]:
     """The tables of what is finished so far."""
-    from hitin.compare.writing import write_results
+    from hitin.compare.formats import write_results
 
     if not found.states()["finished"]:
         return []
@@ -140,7 +162,7 @@ def _states(found: "Comparison", as_json: bool) -> str:
             for cell in cells
         ]
         return json.dumps({"cells": told}, indent=2)
-    lines = [f"{cell.state:<9}{cell.name} ({cell.row.run.encoder_name})" for cell in cells]
+    lines = [f"{cell.state:<9}{cell.name} ({cell.row.encoder})" for cell in cells]
     counts = ", ".join(f"{count} {state}" for state, count in Counter(cell.state for cell in cells).items())
     return "\n".join([*lines, f"{len(cells)} trainings: {counts}"])
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hitin.compare.locking import LOCK
+from hitin.methods import METHODS, WholeMethod
 from hitin.model_folder import remove_tree
 from hitin.settings import Run
 
@@ -46,6 +47,7 @@ class DataSet:
     val: tuple[str, ...]
     """Without any, a part of the training documents is held out."""
     test: tuple[str, ...]
+    """Without any, another part of them."""
     published: str | None = None
     """Under which name the paper has numbers for it."""
     seeds: tuple[int, ...] | None = None
@@ -64,6 +66,16 @@ class Row:
     seeds: tuple[int, ...]
     written: Run | None = None
     """The same with paths as they are written in the file, where that is something else."""
+
+    @property
+    def depends_on_seed(self) -> bool:
+        """Methods with a training of their own draw nothing by chance: one seed stands for all."""
+        return not isinstance(METHODS[self.run.method_name], WholeMethod)
+
+    @property
+    def encoder(self) -> str:
+        """The text encoder, as the file names it."""
+        return (self.written or self.run).encoder_name
 
     @property
     def text(self) -> str:
@@ -95,9 +107,10 @@ class Plan:
         return next(data for data in self.data if data.name == name)
 
     def seeds(self, row: Row, data: str) -> tuple[int, ...]:
-        """The seeds of a row on a data set."""
+        """The seeds of a row on a data set; the first of them where it makes no difference."""
         wanted = self.data_set(data).seeds
-        return tuple(seed for seed in row.seeds if wanted is None or seed in wanted)
+        chosen = tuple(seed for seed in row.seeds if wanted is None or seed in wanted)
+        return chosen if row.depends_on_seed else chosen[:1]
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def prepare(
     used = [data for data in plan.data if any(data.name in table.data for table in plan.tables)]
     keys, warnings = {}, []
     for data in used:
-        keys[data.name], told = _key(data, folder, progress, trains)
+        keys[data.name], told = _key(data, plan.file, folder, progress, trains)
         warnings += [f"{data.name}: {message}" for message in told]
     cells, chosen = cells_of(plan, folder, keys), cells_of(wanted, folder, keys)
     if trains:
@@ -70,10 +70,20 @@ def prepare(
     return Comparison(plan, folder, keys, cells, chosen, places, tuple(warnings))
 
 
-def _key(data: DataSet, folder: Path, progress: FileProgress | None, trains: bool) -> tuple[str, tuple[str, ...]]:
+def _key(
+    data: DataSet, file: str, folder: Path, progress: FileProgress | None, trains: bool
+) -> tuple[str, tuple[str, ...]]:
     """Results can be looked at where the documents are not."""
     known = None if trains else read_json(data_file(folder, data.name))
-    return (str(known["key"]), ()) if known and "key" in known else settle_data(data, folder, progress)
+    if known and "key" in known:
+        return str(known["key"]), ()
+    try:
+        return settle_data(data, folder, progress)
+    except InputError as error:
+        if error.kind == "missing-file":
+            named = f"It is named in [data.{data.name}] of {file}, where paths are relative to that file."
+            error.remedy = f"{error.remedy}\n{named}" if error.remedy else named
+        raise
 
 
 def _check_runs(plan: Plan, places: Sequence[Place]) -> None:
@@ -95,4 +105,5 @@ def _check_encoders(runs: Iterable[Run]) -> None:
             load_pretrained(encoder)
         vectors = getattr(encoder, "vectors", "")
         if vectors and not Path(vectors).is_file():
-            raise InputError("there is no such file of word vectors", kind="missing-file", file=vectors)
+            remedy = "`vectors` is a path relative to the file of the comparison, or an absolute one."
+            raise InputError("there is no such file of word vectors", kind="missing-file", file=vectors, remedy=remedy)

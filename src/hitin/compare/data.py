@@ -24,6 +24,8 @@ from hitin.writing import replacing, write_text
 
 HELD_OUT = TrainingSettings.validation
 """The part of the training documents that is held out where there are no validation documents, for all the same."""
+HELD_OUT_FOR_TEST = 0.2
+"""The same where there are no test documents; it is taken first."""
 _AT_ONCE = 4096  # documents
 
 
@@ -53,19 +55,30 @@ def read_splits(data: DataSet, progress: FileProgress | None = None) -> Splits:
     """Every document, checked; what is wrong is told with its file and line."""
     reading = Reading()
     found = read_data(data.taxonomy, data.train, data.val, reading, progress)
-    test = read_labelled(data.test, reading, reading.labels(found.taxonomy), progress)
-    check_labelled(len(test.texts), any(test.labels), "test")
-    train, val = (found.train, found.val) if found.val is not None else hold_out(found.train, HELD_OUT, seed=0)
+    train, val = found.train, found.val
+    if data.test:
+        test = read_labelled(data.test, reading, reading.labels(found.taxonomy), progress)
+        check_labelled(len(test.texts), any(test.labels), "test")
+    else:
+        train, test = _held_out(train, HELD_OUT_FOR_TEST, 1, data, "test")
     if val is None:
+        train, val = _held_out(train, HELD_OUT, 0, data, "val")
+    leaked = sum(map(set(train.texts).__contains__, test.texts))
+    told = [f"{leaked:,} test documents have the text of a training document"] if leaked else []
+    return Splits(found.taxonomy, train, val, test, (*found.warnings, *told))
+
+
+def _held_out(train: Documents, part: float, seed: int, data: DataSet, split: str) -> tuple[Documents, Documents]:
+    """The rest of the training documents, and those of a split that has no file."""
+    rest, held = hold_out(train, part, seed)
+    if held is None:
         raise InputError(
             "there are too few training documents to hold some out",
             kind="no-documents",
             file=data.train[0],
-            remedy=f"Give [data.{data.name}] validation documents: val = ...",
+            remedy=f'Give [data.{data.name}] documents of its own for that: {split} = "..."',
         )
-    leaked = sum(map(set(train.texts).__contains__, test.texts))
-    told = [f"{leaked:,} test documents have the text of a training document"] if leaked else []
-    return Splits(found.taxonomy, train, val, test, (*found.warnings, *told))
+    return rest, held
 
 
 def settle_data(data: DataSet, folder: Path, progress: FileProgress | None = None) -> tuple[str, tuple[str, ...]]:
@@ -120,6 +133,7 @@ def _facts(splits: Splits, data: DataSet) -> dict[str, object]:
         "levels": [int(size) for size in splits.taxonomy.level_sizes],
         "labels_a_document": float(np.mean([len(ids) for ids in splits.train.labels])),
         "held_out": not data.val,
+        "held_out_for_test": not data.test,
     }
 
 

@@ -15,7 +15,9 @@ from hitin.commands.console import person_watches, say
 from hitin.compare.cells import Cell, once
 from hitin.compare.events import Event
 from hitin.compare.places import Place
+from hitin.compare.plan import LINEAR
 from hitin.compare.running import Audience
+from hitin.compare.words import duration
 from hitin.errors import printable
 
 
@@ -37,9 +39,7 @@ class Count:
         self.total, self.places = len(cells), max(places, 1)
         self.seconds: dict[tuple[str, str], float] = {}
         self.left = []
-        self.of_encoders = (
-            len({cell.row.run.encoder_name for cell in cells if cell.row.run.method_name != "linear"}) > 1
-        )
+        self.of_encoders = len({cell.row.encoder for cell in cells if cell.row.run.method_name != LINEAR}) > 1
         for cell in cells:
             result = cell.result()
             if result is None:
@@ -59,7 +59,7 @@ class Count:
 
     def name(self, cell: Cell) -> str:
         """With the text encoder, where there are several."""
-        return f"{cell.name} ({cell.row.run.encoder_name.rsplit('/', 1)[-1]})" if self.of_encoders else cell.name
+        return f"{cell.name} ({cell.row.encoder.rsplit('/', 1)[-1]})" if self.of_encoders else cell.name
 
     def seconds_left(self) -> float | None:
         """As long as the same row took on the same data, or all rows on these data, or all cells."""
@@ -155,14 +155,6 @@ class LiveDisplay(Lines):
         left = self._count.seconds_left()
         told = f"about {duration(left)} left" if left else ""
         self._bars.update(self._all, completed=self._ended, told=told)
-
-
-def duration(seconds: float) -> str:
-    """`81 s`, `4:05` or `2:10:00`."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
 
 
 def bars_on(console: Console) -> Progress:

@@ -10,10 +10,11 @@ from hitin.compare.words import ticks
 WIDTH, HEIGHT = 460, 300  # in pixels; on a phone it is a little smaller
 LEFT, RIGHT, TOP, BOTTOM = 50, 16, 14, 46
 ROW = 26  # a bar and its room
-NAMES, NUMBERS = 138, 92  # room beside bars
+NAMES, NUMBERS = 170, 66  # room beside bars
 LONGEST = 22  # characters of a name in a chart; the rest is told on demand
 
 _NEAR = 13  # between the baselines of two names
+_WIDE = {False: 6.7, True: 7.4}  # a letter, on average; the subject is bold
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
     """A bar for each row, its number at the end."""
     room = WIDTH - NAMES - NUMBERS
     most = max((sum(row.parts) for row in rows), default=0) or 1
+    is_split = any(len(row.parts) > 1 for row in rows)
     marks = []
     for number, row in enumerate(rows):
         top, start = ROW * number + 4, float(NAMES)
@@ -80,7 +82,8 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
         for place, part in enumerate(row.parts):
             long = room * part / most
             size = f'x="{start:.1f}" y="{top}" width="{long:.1f}" height="{ROW - 8}"'
-            marks.append(f'<rect class="bar part{place}" {size}/>')
+            kind = f"part{place}" if len(row.parts) > 1 or not is_split else "whole"
+            marks.append(f'<rect class="bar {kind}" {size}/>')
             start += long
         marks += [_text(start + 6, top + 14, row.text, "number"), "</g>"]
     told = "; ".join(f"{row.title}: {row.hint}" for row in rows)
@@ -140,20 +143,66 @@ def _dot(point: Point, field: _Field) -> Iterator[str]:
 
 
 def _names(points: Sequence[Point], field: _Field) -> Iterator[str]:
-    """Beside their points, on the side with room, moved down until none lies on another."""
-    taken: list[tuple[float, float, float]] = []  # from, to, baseline
-    for point in sorted(points, key=lambda point: (-point.y, point.x, point.title)):
-        text, x = short(point.title), field.across(point.x)
-        wide = 6.6 * len(text)
-        is_left = x + 10 + wide > WIDTH
-        start = x - 10 - wide if is_left else x + 10
-        y = field.down(point.y) + 4
-        while any(start < to and start + wide > since and abs(y - other) < _NEAR for since, to, other in taken):
-            y += 1
-        taken.append((start, start + wide, y))
-        yield _text(
-            x - 9 if is_left else x + 9, y, text, f"name{_own(point.is_subject)}", anchor="end" if is_left else ""
-        )
+    """Beside their points, or as near as there is room, with a thin line then. Where there is none, hints tell."""
+    taken = [box for point in points for box in _boxes(point, field)]
+    for point in sorted(points, key=lambda point: (not point.is_subject, -point.y, point.x, point.title)):
+        place = next((each for each in _places(point, field) if not any(map(each.box.meets, taken))), None)
+        if place is not None:
+            taken.append(place.box)
+            yield from _name(point, place, field)
+
+
+@dataclass(frozen=True)
+class _Box:
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: "_Box") -> bool:
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
+
+
+@dataclass(frozen=True)
+class _Place:
+    """For a name: where its line of text begins or, left of its point, ends."""
+
+    x: float
+    baseline: float
+    is_left: bool
+    box: _Box
+
+
+def _boxes(point: Point, field: _Field) -> Iterator[_Box]:
+    """The dot and its whisker."""
+    x, y = field.across(point.x), field.down(point.y)
+    yield _Box(x - 6, y - 6, x + 6, y + 6)
+    if point.deviation:
+        high, low = (field.down(point.y + sign * point.deviation) for sign in (1, -1))
+        yield _Box(x - 4, high, x + 4, low)
+
+
+def _places(point: Point, field: _Field) -> Iterator[_Place]:
+    """Nearest first, to the right and to the left."""
+    x, y = field.across(point.x), field.down(point.y)
+    wide = _WIDE[point.is_subject] * len(short(point.title))
+    for step in range(0, HEIGHT, 3):
+        for baseline, gap in ((y + 4 + sign * step, side) for side in (9, 30) for sign in (1, -1)):
+            for is_left in (False, True):
+                near, far = (x - gap, x - gap - wide) if is_left else (x + gap, x + gap + wide)
+                box = _Box(min(near, far), baseline - _NEAR + 3, max(near, far), baseline + 3)
+                if box.left >= LEFT and box.right <= WIDTH and box.top >= 0 and box.bottom <= HEIGHT - BOTTOM:
+                    yield _Place(near, baseline, is_left, box)
+
+
+def _name(point: Point, place: _Place, field: _Field) -> Iterator[str]:
+    x, y = field.across(point.x), field.down(point.y)
+    if abs(place.baseline - 4 - y) > 7 or abs(place.x - x) > 9:
+        side = 2 if place.is_left else -2
+        yield f'<path class="leader" d="M{x:.1f} {y:.1f}L{place.x + side:.1f} {place.baseline - 4:.1f}"/>'
+    kind, anchor = f"name{_own(point.is_subject)}", "end" if place.is_left else ""
+    yield _text(place.x, place.baseline, short(point.title), kind, anchor=anchor)
 
 
 def short(text: str) -> str:

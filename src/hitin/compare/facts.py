@@ -14,6 +14,7 @@ SELECTION = (
     "Of each training the epoch with the best mean of micro-F1 and macro-F1 on validation documents counts, for every "
     "method alike."
 )
+_HELD_OUT = " (held out of the training documents, the same ones for all)"
 
 
 def facts(results: Results) -> list[tuple[str, str]]:
@@ -51,11 +52,11 @@ def _data_fact(results: Results, data: DataSet) -> str:
     if not found:
         return "not read yet"
     sizes, levels = found.get("documents", {}), found.get("levels", [])
-    held_out = " (held out of the training documents, the same ones for all)" if found.get("held_out") else ""
+    val, test = (_HELD_OUT if found.get(name) else "" for name in ("held_out", "held_out_for_test"))
     return (
         f"{counted(int(found.get('labels', 0)), 'label')} on {counted(len(levels), 'level')}; documents: "
-        f"{sizes.get('train', 0):,} for training, {sizes.get('val', 0):,} for validation{held_out}, "
-        f"{sizes.get('test', 0):,} for the test"
+        f"{sizes.get('train', 0):,} for training, {sizes.get('val', 0):,} for validation{val}, "
+        f"{sizes.get('test', 0):,} for the test{test}"
     )
 
 

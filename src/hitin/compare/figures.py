@@ -16,7 +16,10 @@ _COST_FIGURES = {
     "trainable_parameters": "Trainable parameters",
     "training_seconds": "Training time",
     "peak_memory_bytes": "Peak memory",
+    "documents_per_second": "Documents labelled a second",
 }
+_SPLIT = "Dark: the text encoder; light: the rest."
+_UNSPLIT = " Grey: not measured apart."
 
 
 @dataclass(frozen=True)
@@ -100,18 +103,19 @@ def _cost_bars(view: View, data: DataSet, cost: str, title: str) -> Iterator[Fig
         if value:
             is_split = cost == "trainable_parameters" and encoder is not None
             parts = (encoder.mean, value.mean - encoder.mean) if is_split and encoder else (value.mean,)
-            text = short_number(value.mean) if cost == "trainable_parameters" else amount(cost, value.mean)
+            text = amount(cost, value.mean)
             rows.append(Bar(line.row.title, parts, text, _cost_hint(cost, value, parts), _is_subject(line)))
     if len(rows) > 1:
-        about = "Dark: the text encoder; light: the rest." if any(len(row.parts) > 1 for row in rows) else ""
+        split = [len(row.parts) > 1 for row in rows]
+        about = (_SPLIT if any(split) else "") + (_UNSPLIT if any(split) and not all(split) else "")
         full = f"{data.title}: {title[0].lower()}{title[1:]}"
         yield Figure(full, about, bars(full, rows))
 
 
 def _cost_hint(cost: str, value: Value, parts: tuple[float, ...]) -> str:
     split = f" ({parts[0]:,.0f} of the text encoder, {parts[1]:,.0f} of the rest)" if len(parts) > 1 else ""
-    unit = " parameters" if cost == "trainable_parameters" else ""
-    return f"{amount(cost, value.mean)}{unit}{split}"
+    told = f"{value.mean:,.0f} parameters" if cost == "trainable_parameters" else amount(cost, value.mean)
+    return f"{told}{split}"
 
 
 def _is_subject(line: Line) -> bool:

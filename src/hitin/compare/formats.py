@@ -1,20 +1,33 @@
-"""Tables as Markdown and as LaTeX."""
+"""The files of results. Markdown and LaTeX are written here, the CSV by `listing`, the page by `page`."""
 
 import re
-from collections.abc import Iterable, Iterator
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
+from hitin.compare.cells import Cell, Plan
 from hitin.compare.facts import facts
-from hitin.compare.results import WAYS, Results
+from hitin.compare.listing import to_csv
+from hitin.compare.page import to_html
+from hitin.compare.results import Results, gather
 from hitin.compare.sentences import sentences
-from hitin.compare.tables import DAGGER, DASH, Grid, GridCell, GridRow, cost_grid, score_grid
+from hitin.compare.statistics import RESAMPLES
+from hitin.compare.tables import DAGGER, DASH, Grid, GridCell, GridRow, grids
+from hitin.report.embedding import no_surrogates
+from hitin.writing import write_text
 
 
-def grids(results: Results) -> Iterator[Grid]:
-    """All tables, in the order in which they are shown."""
-    for view in results.views:
-        for way in WAYS:
-            yield score_grid(view, way, results.resamples)
-        yield cost_grid(view, results)
+def write_results(plan: Plan, cells: Iterable[Cell], folder: str | Path, *, resamples: int = RESAMPLES) -> list[Path]:
+    """Write all that the finished cells tell into the folder; the same results give the same files, to the byte."""
+    results = gather(plan, cells, Path(folder), resamples=resamples)
+    written = {"tables.md": to_markdown, "tables.csv": to_csv, "tables.tex": to_latex, "index.html": to_html}
+    texts = {Path(folder) / name: no_surrogates(write(results)) for name, write in written.items()}
+    for path, text in texts.items():
+        write_text(path, [text])
+    return list(texts)
+
+
+# Markdown.
 
 
 def to_markdown(results: Results) -> str:
@@ -22,9 +35,16 @@ def to_markdown(results: Results) -> str:
     parts = ["# Comparison of methods", ""]
     for title, said in sentences(results):
         parts += [f"**{_plain(title)}.** {_plain(said[0])}", "", *(f"* {_plain(text)}" for text in said[1:]), ""]
+    for view in results.views:
+        parts += [f"## {_plain(view.title)}", ""]
+        shown = grids(view, results)
+        for grid in shown:
+            parts += [f"### {_plain(grid.subtitle[0].upper() + grid.subtitle[1:])}", "", *_markdown_table(grid), ""]
+            parts += [_plain(grid.about), ""]
+        notes = dict.fromkeys(note for grid in shown for note in grid.notes)
+        parts += ["Of these tables:", "", *(f"* {_plain(note)}" for note in notes), ""]
+    parts += ["## How it was compared", ""]
     parts += [f"* {_plain(term)}: {_fact(term, text)}" for term, text in facts(results)]
-    for grid in grids(results):
-        parts += ["", *_markdown_table(grid)]
     return "\n".join(parts) + "\n"
 
 
@@ -33,26 +53,36 @@ def _fact(term: str, text: str) -> str:
 
 
 def _markdown_table(grid: Grid) -> Iterator[str]:
-    yield f"## {_plain(grid.title)}"
-    yield ""
-    groups = [title for title, span in grid.groups for _ in range(span)]
-    heads = [" ".join(filter(None, pair)) for pair in zip(groups, grid.columns, strict=True)]
-    yield _line(["", *map(_plain, heads)])
-    yield _line(["---", *("---:" for _ in heads)])
-    for row in grid.rows:
-        yield _line([_plain(row.title), *map(_markdown_cell, row.cells)])
-    for note in grid.notes:
-        yield ""
-        yield _plain(note)
+    """With columns as wide as their widest cell, so that a terminal shows a table, too."""
+    heads = [_plain(" ".join(filter(None, pair))) for pair in _heads(grid)]
+    lines = [["", *heads], *([_plain(row.title), *map(_markdown_cell, row.cells)] for row in grid.rows)]
+    widths = [max(3, *map(_width, column)) for column in zip(*lines, strict=True)]
+    yield _line(lines[0], widths)
+    yield _line(["-" * widths[0], *(f"{'-' * (width - 1)}:" for width in widths[1:])], widths)
+    yield from (_line(line, widths) for line in lines[1:])
 
 
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _heads(grid: Grid) -> Iterator[tuple[str, str]]:
+    """The titles above each column; that of the only data set says nothing."""
+    titles = [title for title, span in grid.groups for _ in range(span)]
+    yield from zip(titles if len(set(filter(None, titles))) > 1 else [""] * len(titles), grid.columns, strict=True)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """The first cell to the left, numbers to the right."""
+    room = [" " * (width - _width(cell)) for cell, width in zip(cells, widths, strict=True)]
+    numbers = [space + cell for cell, space in zip(cells[1:], room[1:], strict=True)]
+    return f"| {' | '.join([cells[0] + room[0], *numbers])} |"
+
+
+def _width(text: str) -> int:
+    """In columns of a terminal."""
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
 
 
 def _markdown_cell(cell: GridCell) -> str:
-    text = f"**{_plain(cell.text)}**" if cell.is_best else _plain(cell.text)
-    return f"{text} {cell.mark}" if cell.mark else text
+    return f"**{_plain(cell.text)}**" if cell.is_best else _plain(cell.text) + cell.mark
 
 
 def _plain(text: str) -> str:
@@ -60,10 +90,14 @@ def _plain(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", _one_line(text))
 
 
+# LaTeX.
+
+
 def to_latex(results: Results) -> str:
     """The tables for a paper that uses booktabs, to be `\\input`."""
     head = "% Written by hitin compare. In the preamble: \\usepackage{booktabs}\n"
-    return head + "\n".join("\n".join(_latex_table(grid)) + "\n" for grid in grids(results))
+    found = [grid for view in results.views for grid in grids(view, results)]
+    return head + "\n".join("\n".join(_latex_table(grid)) + "\n" for grid in found)
 
 
 def _latex_table(grid: Grid) -> Iterator[str]:
@@ -79,7 +113,7 @@ def _latex_table(grid: Grid) -> Iterator[str]:
     yield from _latex_rows(grid.rows)
     yield "\\bottomrule"
     yield "\\end{tabular}"
-    yield f"\\caption{{{_tex(grid.title)}. {' '.join(map(_tex, grid.notes))}}}"
+    yield f"\\caption{{{_tex(grid.title)}. {' '.join(map(_tex, (grid.about, *grid.notes)))}}}"
     yield "\\end{table*}"
 
 

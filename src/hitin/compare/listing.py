@@ -80,7 +80,7 @@ def _row_cells(line: Line) -> Cells:
         "row": row.name,
         "title": row.title,
         "method": row.run.method_name,
-        "encoder": (row.written or row.run).encoder_name,
+        "encoder": row.encoder,
         "height": getattr(row.run.method, "height", None),
         "kind": row.kind,
     }

@@ -10,9 +10,9 @@ from hitin import __version__
 from hitin.compare.cells import slug
 from hitin.compare.facts import facts
 from hitin.compare.figures import figures
-from hitin.compare.results import MAIN_WAY, WAYS, Results, View
+from hitin.compare.results import Results, View
 from hitin.compare.sentences import summary, verdicts
-from hitin.compare.tables import Grid, GridCell, GridRow, cost_grid, score_grid
+from hitin.compare.tables import Grid, GridCell, GridRow, grids
 from hitin.report.embedding import no_surrogates, policy_hash
 
 _BLANK = re.compile(r"@@(\w+)@@")
@@ -58,7 +58,8 @@ def _verdicts(results: Results) -> Iterator[str]:
         found = verdicts(view) if view.part == "main" else []
         if found:
             yield f'<p class="summary"><span dir="auto">{_text(view.title)}</span>: {_text(summary(view, found))}</p>'
-            items = (f'<li class="{verdict.outcome}">{_text(verdict.text)}</li>' for verdict in found)
+            told = {verdict.text: verdict.outcome for verdict in found}  # what holds for both scores is said once
+            items = (f'<li class="{outcome}">{_text(text)}</li>' for text, outcome in told.items())
             yield f'<ul class="verdicts">{"".join(items)}</ul>'
 
 
@@ -67,10 +68,8 @@ def _section(view: View, results: Results) -> str:
     anchor = _anchor(view)
     parts = [f'<section id="{anchor}" aria-labelledby="{anchor}-title">']
     parts.append(f'<h2 id="{anchor}-title" dir="auto">{_text(view.title)}</h2>')
-    for way in WAYS:
-        grid = score_grid(view, way, results.resamples)
-        parts.append(_panel(grid) if way == MAIN_WAY else _folded(grid))
-    parts += [_folded(cost_grid(view, results)), _settings(view), *_pictures(view), "</section>"]
+    main, *others = grids(view, results)
+    parts += [_panel(main), *map(_folded, others), _settings(view), *_pictures(view), "</section>"]
     return "\n".join(parts)
 
 
@@ -79,7 +78,7 @@ def _folded(grid: Grid) -> str:
 
 
 def _panel(grid: Grid) -> str:
-    notes = "".join(f"<li>{_text(note)}</li>" for note in grid.notes)
+    notes = "".join(f"<li>{_text(note)}</li>" for note in (grid.about, *grid.notes))
     return f'<div class="panel scroll" tabindex="0">{_table(grid)}</div>\n<ul class="notes">{notes}</ul>'
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hitin.compare.cells import DataSet, Plan, Row, Table
+from hitin.compare.published import TABLES, published_data
 from hitin.compare.rows import ABLATIONS, HITIN, RowBuilder, ablation_rows, all_options, check_may_be_set, options_of
 from hitin.errors import InputError, listed, shown
 from hitin.methods import METHODS
@@ -18,11 +19,10 @@ from hitin.methods import METHODS
 LINEAR = "linear"
 """The row that every table begins with."""
 
-_PUBLISHED_DATA = ("wos", "rcv1", "nyt")
-_PUBLISHED_TABLES = ("textrcnn", "bert")
 _FILE = ("seeds", "data", "tables")
 _DATA = ("taxonomy", "train", "val", "test", "title", "published", "seeds")
 _TABLE = ("title", "encoder", "data", "seeds", "methods", "ablations", "published", "settings", "rows")
+_NEEDED = {"data": "It names a taxonomy and documents.", "tables": "It says which methods are compared."}
 _EXAMPLE = "hitin compare --help shows an example."
 
 
@@ -74,7 +74,8 @@ def only(plan: Plan, patterns: Collection[str]) -> Plan:
     ]
     if not any(table.rows for table in tables):
         rows = [f"{table.name}/{row.name}" for table in plan.tables for row in table.rows]
-        raise _bad(f"no row is called {' or '.join(map(shown, patterns))}", f"The rows are {listed(rows, most=60)}.")
+        problem = f"no row is called {' or '.join(map(shown, patterns))}"
+        raise InputError(problem, kind="bad-run", file=plan.file, remedy=f"The rows are {listed(rows, most=60)}.")
     return replace(plan, tables=tuple(tables))
 
 
@@ -87,7 +88,7 @@ def _data_set(name: str, values: dict[str, Any], file: Path) -> DataSet:
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
         raise _bad(f"a data set is called {shown(name)}", "It names a folder: letters, digits, '-', '_' and '.'.")
     _check_names(values, _DATA, where)
-    for needed in ("taxonomy", "train", "test"):
+    for needed in ("taxonomy", "train"):
         if needed not in values:
             raise _bad(f"{where} has no {needed}", f'Write {needed} = "..." there: a file beside {file.name}.')
     taxonomy = _text(values["taxonomy"], f"taxonomy of {where}")
@@ -101,7 +102,7 @@ def _data_set(name: str, values: dict[str, Any], file: Path) -> DataSet:
         train=train,
         val=val,
         test=test,
-        published=_one_of(values.get("published"), _PUBLISHED_DATA, f"published of {where}"),
+        published=_one_of(values.get("published"), tuple(published_data()), f"published of {where}"),
         seeds=_seeds(values["seeds"], f"seeds of {where}") if "seeds" in values else None,
     )
 
@@ -131,7 +132,7 @@ def _table(name: str, values: dict[str, Any], file: Path, data: tuple[str, ...],
         title=_text(values.get("title", name), f"title of {where}"),
         data=tuple(each for each in data if each in values.get("data", data)),
         rows=rows,
-        published=_one_of(values.get("published"), _PUBLISHED_TABLES, f"published of {where}"),
+        published=_one_of(values.get("published"), TABLES, f"published of {where}"),
     )
 
 
@@ -143,7 +144,7 @@ def _rows(table: str, values: dict[str, Any], builder: RowBuilder) -> Iterator[R
         _one_of(method, tuple(METHODS), f"methods of {where}")
     own = {
         name: _section(each, f"tables.{table}.rows.{name}")
-        for name, each in _section(values.get("rows", {}), "rows").items()
+        for name, each in _section(values.get("rows", {}), f"tables.{table}.rows").items()
     }
     ablations = _texts(values.get("ablations", []), f"ablations of {where}")
     for ablation in ablations:
@@ -196,13 +197,14 @@ def _saying(where: str) -> Iterator[None]:
 def _sections(values: dict[str, Any], name: str) -> Iterable[tuple[str, Any]]:
     found = _section(values.get(name, {}), name)
     if not found:
-        raise _bad(f"there is no section [{name}.NAME]", _EXAMPLE)
+        raise _bad(f"there is no section [{name}.NAME]", f"{_NEEDED[name]} {_EXAMPLE}")
     return found.items()
 
 
 def _section(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _bad(f"{name} is {shown(value)}", f"It is a section: [{name}] with a line for each option.")
+        header = f"[{name}.NAME]" if name in _FILE or name.endswith(".rows") else f"[{name}]"
+        raise _bad(f"{name} is {shown(value)}", f"Write a section: {header} with a line for each option.")
     return value
 
 
@@ -256,7 +258,9 @@ def _seeds(value: Any, what: str) -> tuple[int, ...]:
 def _one_of(value: Any, known: tuple[str, ...], what: str) -> Any:
     """The value, which may be left out (`None`)."""
     if value is not None and value not in known:
-        raise _bad(f"{what} cannot be {shown(value)}", f"It is one of {', '.join(known)}.")
+        near = get_close_matches(str(value), known, n=1)
+        meant = f"Did you mean {near[0]}? " if near else ""
+        raise _bad(f"{what} cannot be {shown(value)}", f"{meant}It is one of {', '.join(known)}.")
     return value
 
 

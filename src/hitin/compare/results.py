@@ -122,6 +122,17 @@ class View:
     def title(self) -> str:
         return self.table.title if self.part == "main" else f"{self.table.title}: ablations of HiTIN"
 
+    @property
+    def entries(self) -> list[Entry]:
+        return [entry for line in self.lines for entry in line.entries.values()]
+
+    def row_title(self, line: Line) -> str:
+        """Beside rows with other heights, the row that they change says its own."""
+        is_base = self.part == "ablation" and line.row.kind == "main"
+        if is_base and any(each.row.kind == "height" for each in self.lines):
+            return f"{line.row.title} (K = {line.row.run.method.height})"
+        return line.row.title
+
     def line(self, name: str) -> Line:
         return next(line for line in self.lines if line.row.name == name)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hitin.compare.cells import DataSet
-from hitin.compare.results import MAIN_WAY, Line, Results, View
+from hitin.compare.results import MAIN_WAY, Line, Results, Value, View
 from hitin.compare.statistics import METRICS, Comparison
 from hitin.compare.words import counted, p_text, percent
 
@@ -37,7 +37,7 @@ def sentences(results: Results) -> Iterator[tuple[str, list[str]]]:
     for view in results.views:
         found = verdicts(view) if view.part == "main" else []
         if found:
-            yield view.title, [summary(view, found), *(verdict.text for verdict in found)]
+            yield view.title, [summary(view, found), *dict.fromkeys(verdict.text for verdict in found)]
 
 
 def _subject(view: View) -> Line | None:
@@ -54,11 +54,23 @@ def summary(view: View, found: list[Verdict]) -> str:
     compared = sum(counts.values())
     if not compared:
         return f"{title} has nothing to be compared with yet."
-    return (
+    said = (
         f"{title} is clearly best in {counts['won']} of {counted(compared, 'comparison')} (a data set and a score "
         f"each), cannot be told from the best in {counts['drawn']}, and is clearly worse than the best in "
         f"{counts['lost']}."
     )
+    return " ".join([said, *_doubts(view)])
+
+
+def _doubts(view: View) -> Iterator[str]:
+    """What stands against believing the count."""
+    drawn = [entry for line in view.lines if line.row.depends_on_seed for entry in line.entries.values()]
+    if any(len(entry.seeds) == 1 for entry in drawn):
+        rows = "All" if all(len(entry.seeds) <= 1 for entry in drawn) else "Some"
+        yield f"{rows} rows have 1 seed: what another seed would change is not known."
+    missing = sum(any(len(entry.seeds) < entry.wanted for entry in line.entries.values()) for line in view.lines)
+    if missing:
+        yield f"{counted(missing, 'row')} of {len(view.lines)} {'is' if missing == 1 else 'are'} not complete."
 
 
 def _verdict(view: View, subject: Line, data: DataSet, metric: str) -> Verdict:
@@ -75,6 +87,8 @@ def _verdict(view: View, subject: Line, data: DataSet, metric: str) -> Verdict:
     leader = best.entries[data.name].score(MAIN_WAY, metric)
     if comparison is None or leader is None:
         return Verdict("open", f"On {where} {title} cannot be compared by {score}.")
+    if comparison.difference == 0:
+        return Verdict("drawn", _even(title, best, data, score, mine))
     behind = f"{-100 * comparison.difference:.2f}"
     numbers = f"{percent(mine.mean)} against {percent(leader.mean)}, p {p_text(comparison.corrected)}"
     if comparison.is_clear:
@@ -83,6 +97,10 @@ def _verdict(view: View, subject: Line, data: DataSet, metric: str) -> Verdict:
         "drawn",
         f"On {where} {title} is {behind} {score} behind {best.row.title}, which may be chance ({numbers}).",
     )
+
+
+def _even(title: str, other: Line, data: DataSet, score: str, value: Value) -> str:
+    return f"{title} and {other.row.title} have the same {score} on {data.title} ({percent(value.mean)}), the highest."
 
 
 def _leading(view: View, subject: Line, data: DataSet, metric: str) -> Verdict:
@@ -98,6 +116,8 @@ def _leading(view: View, subject: Line, data: DataSet, metric: str) -> Verdict:
     if mine is None or not others:
         return Verdict("open", f"On {data.title} {title} is the only row with results.")
     nearest, next_line, comparison = _rival(others)
+    if nearest == mine.mean:
+        return Verdict("drawn", _even(title, next_line, data, score, mine))
     numbers = f"{percent(mine.mean)}; {next_line.row.title} {percent(nearest)}, p {p_text(comparison.corrected)}"
     if comparison.is_clear:
         return Verdict("won", f"{title} is best by {score} on {data.title} ({numbers}).")
@@ -108,6 +128,7 @@ def _leading(view: View, subject: Line, data: DataSet, metric: str) -> Verdict:
 
 
 def _rival(others: list[tuple[float, Line, Comparison]]) -> tuple[float, Line, Comparison]:
-    """The best of those that cannot be told from HiTIN, or simply the next."""
-    unclear = [other for other in others if not other[2].is_clear]
-    return max(unclear or others, key=lambda other: other[0])
+    """The best of those that cannot be told from HiTIN, or simply the next. Variants of its own are no rivals."""
+    of_others = [other for other in others if other[1].row.run.method_name != SUBJECT] or others
+    unclear = [other for other in of_others if not other[2].is_clear]
+    return max(unclear or of_others, key=lambda other: other[0])

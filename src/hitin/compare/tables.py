@@ -1,12 +1,13 @@
 """Results laid out as tables of text, which Markdown, LaTeX and the page write each in its own way."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hitin.compare.published import AVERAGE, PublishedRow, published_data
-from hitin.compare.results import COSTS, Entry, Line, Results, Value, View, Way
+from hitin.compare.results import COSTS, WAYS, Entry, Line, Results, Value, View, Way
 from hitin.compare.statistics import METRICS, SIGNIFICANT, Comparison
-from hitin.compare.words import amount, counted, machine_kind, p_text, percent
+from hitin.compare.words import Condition, amount, condition, counted, p_text, percent
 
 DASH = "–"
 DAGGER = "†"
@@ -28,6 +29,11 @@ _WAY_NOTES: dict[Way, str] = {
     "per_metric": "Each label above 0.5 is given; micro-F1 is of the epoch with the best micro-F1 on validation "
     "documents, macro-F1 of that with the best macro-F1, as the paper reports them. A row may be two models.",
 }
+_COST_NOTE = (
+    "Means over seeds. Parameters: those that are trained, in millions; of the linear model, the weights it keeps. "
+    "Memory: the peak of training and inference, on a GPU that of the GPU, otherwise of the whole process. "
+    "Documents/s: from texts to labels."
+)
 
 
 @dataclass(frozen=True)
@@ -48,18 +54,31 @@ class GridRow:
     title: str
     cells: tuple[GridCell, ...]
     is_published: bool = False
-    settings: str = ""
 
 
 @dataclass(frozen=True)
 class Grid:
     """A table: columns stand in groups, each with a title (perhaps empty) and how many they are."""
 
-    title: str
+    of: str
+    """The title of the comparison's table."""
+    subtitle: str
     groups: tuple[tuple[str, int], ...]
     columns: tuple[str, ...]
     rows: tuple[GridRow, ...]
+    about: str
+    """What the numbers are."""
     notes: tuple[str, ...]
+    """How to read them: the same, mostly, for all that is shown of a table."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.of}: {self.subtitle}"
+
+
+def grids(view: View, results: Results) -> list[Grid]:
+    """All that is shown of a table, in order: its ways, then its costs."""
+    return [*(score_grid(view, way, results.resamples) for way in WAYS), cost_grid(view)]
 
 
 def score_grid(view: View, way: Way, resamples: int) -> Grid:
@@ -71,10 +90,12 @@ def score_grid(view: View, way: Way, resamples: int) -> Grid:
         groups.append(("Average", len(METRICS)))
     columns = [SCORE_TITLES[metric] for _ in groups for metric in METRICS]
     return Grid(
-        title=f"{view.title}: {WAY_TITLES[way]}",
+        of=view.title,
+        subtitle=WAY_TITLES[way],
         groups=(*groups, ("", 1)),
         columns=(*columns, "Seeds"),
         rows=(*_with_best(rows, max, range(len(columns))), *published),
+        about=_WAY_NOTES[way],
         notes=tuple(_score_notes(view, way, resamples)),
     )
 
@@ -87,7 +108,7 @@ def _score_row(view: View, line: Line, way: Way) -> GridRow:
     ]
     if len(view.data) > 1:
         cells += [_value_cell(line.average(way, metric)) for metric in METRICS]
-    return GridRow(line.row.title, (*cells, _seeds_cell(line)), settings=line.row.text)
+    return GridRow(view.row_title(line), (*cells, _seeds_cell(line)))
 
 
 def _value_cell(value: Value | None, hint: str = "") -> GridCell:
@@ -98,7 +119,7 @@ def _value_cell(value: Value | None, hint: str = "") -> GridCell:
 
 def _score_cell(entry: Entry, value: Value | None, comparison: Comparison | None) -> GridCell:
     if value is None:
-        return GridCell("failed" if entry.state == "failed" else DASH, hint="; ".join(entry.failures) or "not run")
+        return GridCell(entry.state, hint="; ".join(entry.failures))
     hints = [counted(value.seeds, "seed") if value.seeds == entry.wanted else f"{value.seeds} of {entry.wanted} seeds"]
     if comparison:
         low, high = (100 * end for end in (comparison.low, comparison.high))
@@ -134,54 +155,66 @@ def _published_row(view: View, row: PublishedRow) -> GridRow:
     return GridRow(f"{row.title} (published)", (*cells, GridCell()), is_published=True)
 
 
-def _with_best(rows: Sequence[GridRow], best: Callable[..., float], columns: Sequence[int]) -> list[GridRow]:
+def _with_best(
+    rows: Sequence[GridRow],
+    best: Callable[..., float],
+    columns: Sequence[int],
+    takes_part: Sequence[bool] | None = None,
+) -> list[GridRow]:
     """The rows with the best value of each of these columns marked, if there is more than one to choose from."""
     found = [list(row.cells) for row in rows]
+    ranked = [cells for place, cells in enumerate(found) if takes_part is None or takes_part[place]]
     for column in columns:
-        known = [value for cells in found if (value := cells[column].order) is not None]
-        for cells in found if len(known) > 1 else ():
+        known = [value for cells in ranked if (value := cells[column].order) is not None]
+        for cells in ranked if len(known) > 1 else ():
             if cells[column].order is not None:
                 cells[column] = replace(cells[column], is_best=cells[column].order == best(known))
     return [replace(row, cells=tuple(cells)) for row, cells in zip(rows, found, strict=True)]
 
 
 def _score_notes(view: View, way: Way, resamples: int) -> Iterator[str]:
-    yield _WAY_NOTES[way]
     family = [comparison for (of, _), comparison in view.comparisons.items() if of == way]
     if family:
         yield (
-            f"Bold: the highest mean of a column. {DAGGER}: the test documents cannot tell it from the best (p of at "
-            f"least {SIGNIFICANT:g}, after Holm's correction for the {counted(len(family), 'comparison')} of this "
-            f"table; paired bootstrap over documents, {resamples:,} resamples). What another seed would change is "
-            f"not in p."
+            f"F1 in per cent. Bold: the highest mean of a column. {DAGGER}: the test documents cannot tell it from "
+            f"the best (p of at least {SIGNIFICANT:g}, after Holm's correction for the "
+            f"{counted(len(family), 'comparison')} of this table; paired bootstrap over documents, {resamples:,} "
+            f"resamples). What another seed would change is not in p."
         )
-    entries = [entry for line in view.lines for entry in line.entries.values()]
+    if 2 * len(family) / (resamples + 1) >= SIGNIFICANT:
+        yield f"So few resamples cannot tell anything of {counted(len(family), 'comparison')}: {DAGGER} means nothing."
+    entries = view.entries
     if any(len(entry.seeds) > 1 for entry in entries):
         yield "±: the sample deviation over seeds; where it is missing there is 1 seed."
+        alone = [line.row.title for line in view.lines if not line.row.depends_on_seed]
+        if alone:
+            yield f"{', '.join(alone)}: nothing is drawn by chance, so 1 training stands for all seeds."
     elif any(entry.seeds for entry in entries):
         yield "Every row has 1 seed, so nothing is known of what another seed would change."
-    if any(entry.state == "not run" for entry in entries):
-        yield f"{DASH}: not run yet."
     if any(entry.failures for entry in entries):
         yield "failed: see failure.json in the folder of that cell; the same command tries it again."
     if view.published:
         yield f"(published): {view.published.title}, as printed; {DASH} where it has none. No part of the comparisons."
 
 
-def cost_grid(view: View, results: Results) -> Grid:
+def cost_grid(view: View) -> Grid:
     """Parameters, time, memory and speed of every row on every data set."""
     groups = [(data.title, len(COSTS)) for data in view.data]
-    rows = [GridRow(line.row.title, tuple(_cost_cells(line)), settings=line.row.text) for line in view.lines]
-    comparable = COSTS if len({machine_kind(result) for result in results.finished}) < 2 else COSTS[:1]
-    for place, cost in enumerate(COSTS * len(view.data)):
-        if cost in comparable:
-            rows = _with_best(rows, max if cost == "documents_per_second" else min, [place])
+    rows = [GridRow(view.row_title(line), tuple(_cost_cells(line))) for line in view.lines]
+    usual = _usual(view)
+    for number, data in enumerate(view.data):
+        alike = [set(map(condition, line.entries[data.name].results)) <= {usual} for line in view.lines]
+        for place, cost in enumerate(COSTS, start=number * len(COSTS)):
+            takes_part = None if cost == "trainable_parameters" else alike
+            rows = _with_best(rows, max if cost == "documents_per_second" else min, [place], takes_part)
     return Grid(
-        title=f"{view.title}: what it costs",
+        of=view.title,
+        subtitle="what it costs",
         groups=tuple(groups),
         columns=tuple(COST_TITLES[cost] for _ in groups for cost in COSTS),
         rows=tuple(rows),
-        notes=tuple(_cost_notes(results)),
+        about=_COST_NOTE,
+        notes=tuple(_cost_notes(view)),
     )
 
 
@@ -192,13 +225,22 @@ def _cost_cells(line: Line) -> Iterator[GridCell]:
             yield GridCell() if value is None else GridCell(amount(cost, value.mean), value.mean)
 
 
-def _cost_notes(results: Results) -> Iterator[str]:
-    yield (
-        "Means over seeds. Parameters: those that are trained; of the linear model, the weights it keeps. Memory: the "
-        "peak of training and inference, on a GPU that of the GPU, otherwise of the whole process. Documents/s: from "
-        "texts to labels."
-    )
-    if len({machine_kind(result) for result in results.finished}) > 1:
-        yield "Cells ran on several kinds of machines: times, memory and speed are comparable within one only."
-    if any(int(result.get("at_once", 1)) > 1 for result in results.finished):
-        yield "Some cells ran side by side on one device, which makes times longer."
+def _conditions(view: View) -> Counter[Condition]:
+    return Counter(condition(result) for entry in view.entries for result in entry.results)
+
+
+def _usual(view: View) -> Condition | None:
+    """Under which conditions most trainings of a table ran: those whose times are compared."""
+    return max(sorted(found), key=found.__getitem__) if (found := _conditions(view)) else None
+
+
+def _cost_notes(view: View) -> Iterator[str]:
+    found = _conditions(view)
+    if len(found) > 1:
+        told = "; ".join(f"{kind}, {counted(load, 'training')} at a time" for kind, load in sorted(found))
+        yield (
+            f"Trainings ran under different conditions ({told}): times, memory and speed are comparable within one "
+            f"only, and bold is the best under those of most."
+        )
+    elif any(load > 1 for _, load in found):
+        yield f"{next(iter(found))[1]} trainings ran at a time, which may make times longer."

@@ -21,9 +21,7 @@ from hitin.compare.cells import DECISIONS, FAILURE, FORMAT, MODEL, RESULT, TRAIN
 from hitin.compare.data import Splits, read_splits, write_tables
 from hitin.compare.events import EventWriter
 from hitin.compare.locking import locked
-from hitin.compare.measuring import machine, parameters, peak_memory
-from hitin.compare.scoring import Scored, score
-from hitin.devices import choose_device
+from hitin.compare.measuring import Scored, device_of, machine, parameters, peak_memory, score
 from hitin.errors import HitinError, InputError, first_line
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.memory import keep_freed_memory
@@ -155,7 +153,7 @@ def _result(
         "inference": scored.speed,
         "test": scored.scores,
         "decisions": classifier.decisions_.describe(),
-        "machine": machine(choose_device(task.device)),
+        "machine": machine(device_of(classifier.model_)),
         "at_once": task.at_once,
     }
 
