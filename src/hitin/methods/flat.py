@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hitin.encoders.interface import Encoded, Widths
-from hitin.methods.interface import Fidelity, Method, prior_logits
+from hitin.methods.interface import Fidelity, Method
 from hitin.option_values import check_choices, check_parts
 from hitin.taxonomy import Taxonomy
 
@@ -34,10 +31,6 @@ class Flat(Method):
         self.dropout = nn.Dropout(settings.dropout)
         self.classifier = nn.Linear(widths.document, len(taxonomy))
 
-    def start(self, label_counts: NDArray[np.int64], documents: int) -> None:
-        with torch.no_grad():
-            self.classifier.bias.copy_(prior_logits(label_counts, documents))
-
     def forward(self, text: Encoded) -> Tensor:
         logits: Tensor
         if self.fidelity == "upstream":  # a dropped logit is 0, one half: the training loss cannot fall far
@@ -45,6 +38,3 @@ class Flat(Method):
         else:
             logits = self.classifier(self.dropout(text.vector))
         return logits
-
-    def label_weights(self) -> Tensor:
-        return self.classifier.weight

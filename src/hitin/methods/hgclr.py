@@ -13,12 +13,11 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from hitin.encoders.interface import Encoded, Sight, TextEncoder, Widths, mean_of_tokens, token_mask
-from hitin.methods.interface import Facts, Fidelity, Method, Seen, prior_logits
+from hitin.methods.interface import Facts, Fidelity, Method, Seen
 from hitin.methods.path_bias import PathBias
 from hitin.methods.quadratic import GIGABYTE
 from hitin.option_values import bad_option, check_choices, check_counts, check_parts
@@ -102,10 +101,6 @@ class HGCLR(Method):
     def prepare(self, facts: Facts) -> None:
         self._views.labels.prepare(facts)
 
-    def start(self, label_counts: NDArray[np.int64], documents: int) -> None:
-        with torch.no_grad():
-            self.classifier.bias.copy_(prior_logits(label_counts, documents))
-
     def forward(self, text: Encoded) -> Tensor:
         logits: Tensor = self.classifier(self.dropout(text.vector))
         return logits
@@ -118,9 +113,6 @@ class HGCLR(Method):
             one, other = (self._views.projection(text.vector) for text in (seen.text, positive))
             losses["contrast"] = self.settings.contrast * contrast(one, other, self.settings.contrast_temperature)
         return losses
-
-    def label_weights(self) -> Tensor:
-        return self.classifier.weight
 
     @property
     def _views(self) -> "PositiveViews":

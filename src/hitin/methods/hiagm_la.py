@@ -3,9 +3,7 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hitin.encoders.interface import Encoded, Sight, TextEncoder, Widths
@@ -77,9 +75,6 @@ class HiAGMLA(Method):
     def prepare(self, facts: Facts) -> None:
         self.labels.structure.prepare(facts)
 
-    def start(self, label_counts: NDArray[np.int64], documents: int) -> None:
-        self.classifier.start(label_counts, documents)
-
     def forward(self, text: Encoded) -> Tensor:
         if self.looks_at_tokens:
             found = label_attention(self.labels(), text.tokens, text.mask)  # (B, N, d)
@@ -87,9 +82,6 @@ class HiAGMLA(Method):
             found = text.vector[:, None].expand(-1, len(self.labels.table), -1)
         logits: Tensor = self.classifier(found)
         return logits
-
-    def label_weights(self) -> Tensor:
-        return self.classifier.weight
 
 
 def _width(widths: Widths, settings: HiAGMLASettings) -> int:

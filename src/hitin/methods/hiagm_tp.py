@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hitin.encoders.interface import Encoded, Widths
@@ -62,12 +60,6 @@ class HiAGMTP(Method):
     def prepare(self, facts: Facts) -> None:
         self.propagation.structure.prepare(facts)
 
-    def start(self, label_counts: NDArray[np.int64], documents: int) -> None:
-        self.classifier.start(label_counts, documents)
-
     def forward(self, text: Encoded) -> Tensor:
         logits: Tensor = self.classifier(self.propagation(text.vector))
         return logits
-
-    def label_weights(self) -> Tensor:
-        return self.classifier.weight

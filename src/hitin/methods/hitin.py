@@ -111,9 +111,6 @@ class HiTIN(Method):
             pooled.append(self._pooled(nodes))
         return pooled[-1] if self.pooling == "root" else torch.cat(pooled, dim=1)  # Eq. 11
 
-    def label_weights(self) -> Tensor:
-        return self.classifier.weight
-
     @property
     def _sizes(self) -> tuple[int, ...]:
         return self.tree.layer_sizes

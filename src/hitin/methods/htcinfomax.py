@@ -7,9 +7,7 @@ the uniform one: a second network learns to tell the two apart.
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -63,9 +61,6 @@ class HTCInfoMax(Method):
     def prepare(self, facts: Facts) -> None:
         self.labels.structure.prepare(facts)
 
-    def start(self, label_counts: NDArray[np.int64], documents: int) -> None:
-        self.classifier.start(label_counts, documents)
-
     def forward(self, text: Encoded) -> Tensor:
         found = label_attention(self.labels(), text.tokens, self._mask(text))  # (B, N, d)
         logits: Tensor = self.classifier(found)
@@ -78,9 +73,6 @@ class HTCInfoMax(Method):
         mask = torch.ones_like(seen.text.mask) if self.attends_to_padding else seen.text.mask
         losses: dict[str, Tensor] = self.auxiliary(self.labels(), seen.text.tokens, mask, seen.targets)
         return losses
-
-    def label_weights(self) -> Tensor:
-        return self.classifier.weight
 
     def _mask(self, text: Encoded) -> Tensor | None:
         return None if self.attends_to_padding else text.mask

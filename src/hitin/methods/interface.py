@@ -57,12 +57,25 @@ class Seen(NamedTuple):
 class Method(nn.Module):
     """A structure encoder and its classifier. One method is one file; `hitin.methods` knows them by name.
 
-    It may read documents its own way (`score`), and learn by losses of its own (`losses`): beside the common loss of
-    the decisions, or in its place (`replaces_loss`).
+    One that needs no more of a document than its vector or its tokens has a `forward` from these to the logits, and
+    says in `sight` what it looks at. Others can
+
+    * learn by losses of their own (`losses`), beside the common loss of the decisions or in its place
+      (`replaces_loss`), with parts that only they need (`auxiliary`). HILL would: its coding tree is such a part, which
+      makes a second view of a document to contrast with the first.
+    * let the encoder read something else (`score`). HPT would: after the words of a document (`TextEncoder.words_of`)
+      stand those of its prompt, and the logits come from the tokens at their places. Its losses replace the common one.
+    * ask the encoder several times (`score`). HBGL would, level by level: what was chosen of a level is read with the
+      next. In training its `losses` give it the true labels of all levels at once, for which the encoder would have to
+      take a mask of who may see whom, beside `words`.
     """
 
     replaces_loss: ClassVar[bool] = False
     """Whether `losses` are all there is to minimise, but for the recursive regularisation."""
+
+    classifier: Any
+    """The last layer: a row of `weight` and a number of `bias` for each label, where `start` and `label_weights` are
+    not the method's own."""
 
     auxiliary: nn.Module | None
     """What only training needs. It is not part of the model that is saved."""
@@ -98,12 +111,11 @@ class Method(nn.Module):
 
     def start(self, label_counts: NDArray[np.int64], documents: int) -> None:
         """Let each label begin as probable as it is frequent among the training documents."""
+        with torch.no_grad():
+            self.classifier.bias.copy_(prior_logits(label_counts, documents))
 
     def score(self, encoder: TextEncoder, batch: Batch) -> tuple[Encoded, Tensor]:
-        """What is seen of documents, and their logits (B, |Y|).
-
-        A method with a prompt gives the encoder other words to read; one with a decoder asks it level by level.
-        """
+        """What is seen of documents, and their logits (B, |Y|)."""
         text = encoded(encoder, batch)
         return text, self(text)
 
@@ -117,7 +129,8 @@ class Method(nn.Module):
 
     def label_weights(self) -> Tensor:
         """(|Y|, d): the row of the classifier of each label, for the recursive regularisation."""
-        raise NotImplementedError
+        weight: Tensor = self.classifier.weight
+        return weight
 
 
 def prior_logits(label_counts: NDArray[np.int64], documents: int) -> Tensor:

@@ -1,11 +1,6 @@
 """The classifier that sees the vectors of all labels for the logit of each; and what it costs: d |Y| |Y| weights."""
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
-
-from hitin.methods.interface import prior_logits
 
 _BYTES = 16  # a weight in training: itself, its gradient, and two moments of the optimiser
 GIGABYTE = 10**9
@@ -17,11 +12,6 @@ class AllLabelsClassifier(nn.Linear):
 
     def __init__(self, width: int, labels: int) -> None:
         super().__init__(width * labels, labels)
-
-    def start(self, label_counts: NDArray[np.int64], documents: int) -> None:
-        """See `Method.start`."""
-        with torch.no_grad():
-            self.bias.copy_(prior_logits(label_counts, documents))
 
     def forward(self, nodes: Tensor) -> Tensor:
         """(B, N, d) -> (B, N)"""
