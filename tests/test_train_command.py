@@ -19,6 +19,7 @@ from hitin.decisions import Decisions
 from hitin.display import Lines, LiveDisplay
 from hitin.encoders.textrcnn import TextRCNNSettings
 from hitin.estimator import HierarchicalTextClassifier
+from hitin.methods import METHODS, NeuralMethod
 from tests.conftest import REPOSITORY, Run, Write
 
 TICKETS = REPOSITORY / "examples" / "tickets"
@@ -331,3 +332,31 @@ def test_a_training_without_validation_is_displayed_too(capsys: pytest.CaptureFi
     lines.note("x\x1b[31m")
     lines.note("x\x1b[31m")  # said once
     assert capsys.readouterr().err == "epoch  10/100  loss 0.5000  after 1:06:40\nx\\x1b[31m\n"
+
+
+# Methods.
+
+
+def test_the_help_names_every_method(run: Run) -> None:
+    shown = "".join(run("train", "--help").stdout.replace("│", " ").split())
+    assert all(method in shown for method in METHODS)
+
+
+@pytest.mark.parametrize("method", ["hiagm-tp", "hiagm-la", "htcinfomax", "himatch"])
+def test_much_memory_is_told_before_it_is_taken(
+    method: str, run: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads it in time can still stop it."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    known = METHODS[method]
+    assert isinstance(known, NeuralMethod)
+    monkeypatch.setattr(known.module, "__init__", stop)
+    taxonomy = write("many.tsv", "\n".join(["Root\tTop", "\t".join(["Top", *(f"L{n}" for n in range(1499))])]))
+    documents = write("train.jsonl", '{"text": "a b", "label": "L1"}\n{"text": "c d", "label": "L2"}\n')
+    result = run("train", taxonomy, documents, "--out", tmp_path / "model", "--method", method, "--device", "cpu")
+    assert result.exit_code == 130
+    assert f"warning: at 1,500 labels the last layer of {method} has" in result.stderr
+    assert "GB of memory for it" in result.stderr

@@ -23,7 +23,8 @@ def train(
     method: Annotated[
         str | None,
         typer.Option(
-            help="hitin (the default); flat, which knows nothing of the hierarchy; linear, of words and no network."
+            help="hitin (the default); hiagm-tp, hiagm-la, htcinfomax, himatch, hgclr, of other papers; flat, which "
+            "knows nothing of the hierarchy; linear, of words and no network."
         ),
     ] = None,
     baseline: Annotated[
