@@ -298,7 +298,7 @@ def test_without_a_terminal_warnings_and_ends_are_lines(tmp_path: Path, capsys: 
         audience.failed(flat[1], "it broke\nand more")
     assert capsys.readouterr().err.splitlines() == [
         "tiny / flat / seed 0: warning: it takes much memory",
-        "[1/5] tiny / flat / seed 0: micro-F1 0.5000, macro-F1 0.2500 in 81 s",
+        "[1/5] tiny / flat / seed 0: micro-F1 50.00, macro-F1 25.00 in 81 s",
         "[2/5] tiny / flat / seed 1: failed: it broke",
     ]
 
@@ -315,5 +315,5 @@ def test_a_terminal_shows_how_far_each_cell_is_and_the_time_left(tmp_path: Path)
         bars.refresh()
         display.finished(cells[1], RESULT, 60)
         bars.refresh()
-    for words in ("epoch 1: micro 0.5000 macro 0.2500", "about 2.0 min left", "warning: it takes much memory", "30%"):
+    for words in ("epoch 1: micro 50.00 macro 25.00", "about 2.0 min left", "warning: it takes much memory", "30%"):
         assert words in out.getvalue()

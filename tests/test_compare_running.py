@@ -185,8 +185,17 @@ def test_tables_are_written_from_results_where_the_documents_are_not(
     (folder / "out" / "tables.md").unlink()
     found = run("compare", tmp_path / "run.toml", "--out", folder / "out", "--tables-only", "--json")
     assert found.exit_code == 0
+    assert json.loads(found.stdout)["unasked_results"] == 0
     assert json.loads(found.stdout)["states"]["finished"] == 2
     assert (folder / "out" / "tables.md").is_file()
+
+
+def test_results_that_the_file_no_longer_asks_for_are_counted(compared: tuple[Path, int, str], run: Run) -> None:
+    folder = compared[0]
+    (folder / "changed.toml").write_text((folder / "run.toml").read_text().replace("epochs = 3", "epochs = 4"))
+    found = run("compare", folder / "changed.toml", "--out", folder / "out", "--tables-only")
+    assert "1 of 3 trainings are finished" in found.stdout  # linear knows no epochs
+    assert "1 more in the folder: results of other settings" in found.stdout
 
 
 def test_two_comparisons_in_a_folder_are_refused(compared: tuple[Path, int, str], run: Run) -> None:

@@ -169,10 +169,13 @@ def _states(found: "Comparison", as_json: bool) -> str:
 
 def _summary(found: "Comparison", outcome: "Outcome", files: list[str], as_json: bool) -> str:
     """What there is now."""
-    states = found.states()
+    states, unasked = found.states(), found.unasked()
     if as_json:
-        return json.dumps({"states": states, "failures": outcome.failures, "files": files}, indent=2)
+        told = {"states": states, "failures": outcome.failures, "files": files, "unasked_results": unasked}
+        return json.dumps(told, indent=2)
     lines = [f"{states['finished']} of {states.total()} trainings are finished"]
+    if unasked:
+        lines.append(f"{unasked} more in the folder: results of other settings or seeds than the file asks for")
     return "\n".join([*lines, *(f"  {file}" for file in files)])
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hitin.commands.console import FileProgress
-from hitin.compare.cells import Cell, DataSet, Plan, cells_of, once, read_json
+from hitin.compare.cells import CELLS, RESULT, Cell, DataSet, Plan, cells_of, once, read_json
 from hitin.compare.data import data_file, settle_data
 from hitin.compare.places import Place, check_precision, places_of
 from hitin.compare.plan import only, read_plan
@@ -30,6 +30,11 @@ class Comparison:
     """Those that are to be trained now."""
     places: list[Place]
     warnings: tuple[str, ...]
+
+    def unasked(self) -> int:
+        """How many results of the folder belong to nothing that the file asks for: it has changed since, perhaps."""
+        known = {cell.folder for cell in self.cells}
+        return sum(path.parent not in known for path in (self.folder / CELLS).glob(f"*/*/seed-*/{RESULT}"))
 
     def states(self) -> Counter[str]:
         return Counter(cell.state for cell in once(self.cells))

@@ -87,7 +87,7 @@ def _markdown_cell(cell: GridCell) -> str:
 
 def _plain(text: str) -> str:
     """Text in which Markdown sees nothing of its own."""
-    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", _one_line(text))
+    return re.sub(r"([\\`*_\[\]>|#~]|<(?! ))", r"\\\1", _one_line(text))
 
 
 # LaTeX.
