@@ -74,13 +74,12 @@ def test_each_label_finds_the_tokens_that_are_like_it(labels: int, lengths: list
             close(found[row, label], expected)
 
 
-def test_without_a_mask_padding_counts_as_tokens_do() -> None:
+def test_what_is_masked_is_as_if_it_were_not_there() -> None:
     tokens, labels = torch.randn(2, 3, 4), torch.randn(5, 4)
+    found = label_attention(labels, tokens, torch.tensor([[True, True, False]] * 2))
     everything = torch.ones(2, 3, dtype=torch.bool)
-    torch.testing.assert_close(label_attention(labels, tokens, None), label_attention(labels, tokens, everything))
-    assert not torch.allclose(
-        label_attention(labels, tokens, None), label_attention(labels, tokens, torch.tensor([[True, True, False]] * 2))
-    )
+    torch.testing.assert_close(found, label_attention(labels, tokens[:, :2], everything[:, :2]))
+    assert not torch.allclose(found, label_attention(labels, tokens, everything))
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
@@ -106,7 +105,7 @@ def test_as_published_labels_have_no_influence_and_do_not_learn() -> None:
     assert isinstance(module, HiAGMLA)
     text = texts([2, 3])
     close(module(text), module.classifier(text.vector[:, None].repeat(1, len(TAXONOMY), 1)))
-    close(module(text), module.classifier(label_attention(module.labels(), text.vector[:, None], None)))
+    close(module(text), module.classifier(label_attention(module.labels(), text.vector[:, None], text.mask[:, :1])))
     learnt = {name for name, parameter in module.named_parameters() if parameter.requires_grad}
     assert learnt == {"classifier.weight", "classifier.bias"}
 

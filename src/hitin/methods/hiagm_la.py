@@ -33,15 +33,13 @@ class LabelVectors(nn.Module):
         return found
 
 
-def label_attention(labels: Tensor, tokens: Tensor, mask: Tensor | None) -> Tensor:
+def label_attention(labels: Tensor, tokens: Tensor, mask: Tensor) -> Tensor:
     """(B, N, d): for each label the tokens of each document, those most like the label the most.
 
-    `labels` (N, d), `tokens` (B, L, d), `mask` (B, L) is true where a token is; without one, padding counts.
+    `labels` (N, d), `tokens` (B, L, d), `mask` (B, L) is true where a token counts.
     """
     scores = in_full(labels @ tokens.transpose(1, 2))  # (B, N, L)
-    if mask is not None:
-        scores = scores.masked_fill(~mask[:, None], -math.inf)
-    return scores.softmax(dim=2).to(tokens.dtype) @ tokens
+    return scores.masked_fill(~mask[:, None], -math.inf).softmax(dim=2).to(tokens.dtype) @ tokens
 
 
 class HiAGMLA(Method):

@@ -70,12 +70,12 @@ class HTCInfoMax(Method):
         """Those of labels made once more, with a dropout of their own: they are few beside the texts."""
         if self.auxiliary is None:
             return {}
-        mask = torch.ones_like(seen.text.mask) if self.attends_to_padding else seen.text.mask
-        losses: dict[str, Tensor] = self.auxiliary(self.labels(), seen.text.tokens, mask, seen.targets)
+        losses: dict[str, Tensor] = self.auxiliary(self.labels(), seen.text.tokens, self._mask(seen.text), seen.targets)
         return losses
 
-    def _mask(self, text: Encoded) -> Tensor | None:
-        return None if self.attends_to_padding else text.mask
+    def _mask(self, text: Encoded) -> Tensor:
+        """(B, L): true where there is something to attend to."""
+        return torch.ones_like(text.mask) if self.attends_to_padding else text.mask
 
 
 class PairJudge(nn.Module):
