@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.compare.cells import Cell, DataSet, Plan, Row, Table, cells_of
+from hitin.compare.results import Results, gather
 from hitin.metrics import Counts, macro_f1, micro_f1
 from hitin.settings import Run
 
@@ -33,6 +34,10 @@ LINEAR, FLAT = row("linear", seeds=(0,)), row("flat", title="no hierarchy")
 HITIN = row("hitin", title="HiTIN", height=2)
 HEIGHTS = tuple(row(f"height-{k}", "hitin", title=f"K = {k}", kind="height", height=k) for k in (3, 4))
 RANDOM = row("random-tree", "hitin", title="random coding tree", kind="ablation", tree="random")
+
+ERRORS = {"linear": 0.2, "flat": 0.101, "hitin": 0.1}
+"""Shares of wrong decisions: no hierarchy is about as good as HiTIN."""
+ONE, TWO = data_set("one", title="One"), data_set("two", title="Two")
 
 
 def plan(rows: Iterable[Row], data: Iterable[DataSet], *, published: str | None = None, title: str = "bag") -> Plan:
@@ -113,3 +118,11 @@ def titled(plan: Plan, title: str) -> Plan:
     """The same with another title of its table and data sets."""
     tables = tuple(replace(table, title=title) for table in plan.tables)
     return replace(plan, tables=tables, data=tuple(replace(data, title=title) for data in plan.data))
+
+
+def gathered(folder: Path, wanted: Plan, cells: Iterable[Cell]) -> Results:
+    return gather(wanted, cells, folder, resamples=200)
+
+
+def results(folder: Path, wanted: Plan, errors: Mapping[str, float] = ERRORS, without: Iterable[str] = ()) -> Results:
+    return gathered(folder, wanted, comparison(folder, wanted, errors, without=without))

@@ -181,6 +181,8 @@ def _score_notes(view: View, way: Way, resamples: int) -> Iterator[str]:
             f"{counted(len(family), 'comparison')} of this table; paired bootstrap over documents, {resamples:,} "
             f"resamples). What another seed would change is not in p."
         )
+    if family and len(view.data) > 1:
+        yield "Average: over the data sets, of rows that have them all; its differences are not tested."
     if 2 * len(family) / (resamples + 1) >= SIGNIFICANT:
         yield f"So few resamples cannot tell anything of {counted(len(family), 'comparison')}: {DAGGER} means nothing."
     entries = view.entries
