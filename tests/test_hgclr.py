@@ -415,3 +415,13 @@ def test_training_can_go_on_from_its_weights_alone(bert: str) -> None:
         text, logits = model.network(looked.batch)
         losses.append(model.network.method.losses(looked._replace(text=text, logits=logits)))
     assert losses[0] == losses[1]
+
+
+def test_an_encoder_whose_embedding_layer_cannot_be_looked_at_is_refused(
+    bert: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is trained; other methods have no need to look."""
+    monkeypatch.delattr(Transformer, "embedded")
+    with pytest.raises(InputError, match="kind bert cannot be looked at"):
+        NeuralModel.build(TAXONOMY, Run.of(**SMALL | {"encoder": bert}), [])
+    NeuralModel.build(TAXONOMY, Run.of(method="flat", encoder=bert, max_length=16), [])
