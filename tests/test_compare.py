@@ -1,5 +1,6 @@
 """The file of a comparison: what it asks for, what it may not say, and which cells it makes."""
 
+import json
 import os
 from io import StringIO
 from pathlib import Path
@@ -175,6 +176,23 @@ def test_the_key_depends_on_options_and_documents_alone(tmp_path: Path) -> None:
     assert not folders(planned(tmp_path, table(), key="others")) & before
     (tmp_path / "moved").mkdir()
     assert folders(planned(tmp_path / "moved", table())) == before
+
+
+def test_a_result_stands_while_what_it_was_made_with_is_still_usual(tmp_path: Path) -> None:
+    hitin = next(cell for cell in planned(tmp_path, table()) if cell.row.name == "hitin")
+    hitin.folder.mkdir(parents=True)
+
+    def written(run: str) -> bool:
+        (hitin.folder / "result.json").write_text(json.dumps({"format": 1, "run": run}))
+        return hitin.result() is not None
+
+    text = hitin.row.text
+    assert written(text)
+    assert written(text.replace("\nseed = 0", "\nseed = 7"))
+    assert written(text.replace("leaf_dropout = 0.1\n", ""))  # from before there was such an option
+    assert not written(text.replace("leaf_dropout = 0.1", "leaf_dropout = 0.2"))  # when that was usual
+    assert not written(text + "\n[more]\nknob = 1\n")  # when there was another
+    assert "leaf_dropout" not in hitin.row.chosen["method"]
 
 
 def test_a_folder_of_an_encoder_is_found_beside_the_file_and_known_by_its_written_name(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ trained once.
 
 import json
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -82,6 +83,19 @@ class Row:
         """The run in words that are the same on every machine."""
         return (self.written or self.run).with_training(**_DEPENDS_ON_NOTHING).to_toml()
 
+    @property
+    def chosen(self) -> dict[str, dict[str, Any]]:
+        """What of it is otherwise than usual, with the names of method and encoder.
+
+        A later version of hitin may know more options: as long as these are as usual, it is the same run.
+        """
+        run = self.written or self.run
+        usual = Run.of(method=run.method_name, encoder=run.encoder_name).to_dict()
+        return {
+            section: {name: value for name, value in options.items() if _is_chosen(name, value, usual[section])}
+            for section, options in run.with_training(**_DEPENDS_ON_NOTHING).to_dict().items()
+        }
+
 
 @dataclass(frozen=True)
 class Table:
@@ -136,8 +150,7 @@ class Cell:
 
     def result(self) -> dict[str, Any] | None:
         """What came of it; `None` as long as it is not finished."""
-        found = read_json(self.folder / RESULT)
-        return found if found and found.get("format") == FORMAT else None
+        return result_in(self.folder, self.row.text)
 
     def failure(self) -> dict[str, Any] | None:
         """Why the last attempt failed: its `message` and the last lines it wrote (`stderr`)."""
@@ -177,8 +190,30 @@ def _places(plan: Plan) -> Iterator[tuple[str, Row]]:
 
 
 def cell_key(row: Row, data_key: str) -> str:
-    """Equal for cells that must have the same result with the same seed."""
-    return blake2b(f"{data_key}\n{row.text}".encode(), digest_size=6).hexdigest()
+    """Equal for cells that must have the same result with the same seed, unless what is usual has changed."""
+    chosen = json.dumps(row.chosen, sort_keys=True)
+    return blake2b(f"{data_key}\n{chosen}".encode(), digest_size=6).hexdigest()
+
+
+def _is_chosen(name: str, value: object, usual: Mapping[str, object]) -> bool:
+    return name in ("method", "encoder") or name not in usual or usual[name] != value
+
+
+def result_in(folder: Path, run: str) -> dict[str, Any] | None:
+    """The result of a run in its folder. One from when some option usually was something else is none."""
+    found = read_json(folder / RESULT)
+    return found if found and found.get("format") == FORMAT and _agrees(found["run"], run) else None
+
+
+def _agrees(before: str, now: str) -> bool:
+    """Whether all that a run said before is what it says now. The seed is that of the cell."""
+    known = tomllib.loads(now)
+    return all(
+        name in known.get(section, {}) and known[section][name] == value
+        for section, options in tomllib.loads(before).items()
+        for name, value in options.items()
+        if name not in {*_DEPENDS_ON_NOTHING, "seed"}
+    )
 
 
 def _folder_name(parent: Path, row: Row, key: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from hitin.compare.cells import DECISIONS, FAILURE, FORMAT, MODEL, RESULT, TRAINED, DataSet, read_json, tidy
+from hitin.compare.cells import DECISIONS, FAILURE, FORMAT, MODEL, RESULT, TRAINED, DataSet, read_json, result_in, tidy
 from hitin.compare.data import Splits, read_splits, write_tables
 from hitin.compare.events import EventWriter
 from hitin.compare.locking import locked
@@ -71,7 +71,7 @@ def work(task: Task, watcher: EventWriter) -> None:
     folder = Path(task.folder)
     keep_freed_memory()
     with locked(folder, "training", patience=_PATIENCE):
-        if (folder / RESULT).is_file():
+        if result_in(folder, task.run):
             return
         watcher.note("reading the documents")
         splits = read_splits(task.data)
