@@ -7,10 +7,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import pandas as pd
 import pytest
+import typer
+from typer.main import get_command
+from typer.models import OptionInfo
 
+from hitin import cli
 from tests.conftest import Run, Write
 
 TAXONOMY = "Root\tHealth\tSport\nHealth\tInjury\tDiet\nSport\tFootball\n"
@@ -290,3 +295,41 @@ def test_the_examples_of_the_help_stand_on_lines_of_their_own(verb: str, run: Ru
     examples = [line for line in shown if line.startswith((f"hitin {verb}", "echo "))]
     assert len(examples) >= 2
     assert all(line.count("hitin ") == 1 for line in examples)
+
+
+def declared(typed: typer.Typer) -> dict[str, Any]:
+    """The functions behind the commands of an app, those of its groups too."""
+    own = {command.callback.__name__: command.callback for command in typed.registered_commands if command.callback}
+    for group in typed.registered_groups:
+        if group.typer_instance:
+            own |= declared(group.typer_instance)
+    return own
+
+
+def built(command: Any) -> dict[str, Any]:
+    """The commands as they are called."""
+    found: dict[str, Any] = {}
+    for name, each in command.commands.items():
+        found |= built(each) if hasattr(each, "commands") else {name: each}
+    return found
+
+
+def test_options_are_written_in_lower_case_whatever_their_metavar() -> None:
+    """Some versions of typer take a metavar that is the parameter's name in capitals for the option itself."""
+    commands = built(get_command(cli.app))
+    assert commands.keys() == declared(cli.app).keys() > {"train", "compare", "icd10"}
+    names = [name for command in commands.values() for parameter in command.params for name in parameter.opts]
+    assert "--device" in names
+    assert [name for name in names if name.startswith("-") and name != name.lower()] == []
+
+
+def test_an_option_with_a_metavar_says_its_own_name() -> None:
+    looked_at = 0
+    for command, function in declared(cli.app).items():
+        for parameter, hint in get_type_hints(function, include_extras=True).items():
+            for option in getattr(hint, "__metadata__", ()):
+                if isinstance(option, OptionInfo) and option.metavar:
+                    written = [str(option.default), *(option.param_decls or ())]
+                    assert any(word.startswith("--") for word in written), f"{command}: {parameter}"
+                    looked_at += 1
+    assert looked_at > 5

@@ -226,10 +226,10 @@ def test_tables_are_sorted_by_a_click_and_hints_are_shown(tmp_path: Path) -> Non
     assert seen["title"] == "Comparison: compare"
     assert seen["loaded"] == 0
     ours, theirs = seen["before"]
-    assert ours == ["linear", "no hierarchy", "HiTIN"]
+    assert ours == ["linear", "flat", "HiTIN"]
     assert len(theirs) == 5
     assert seen["falling"][0] == "descending"
-    assert seen["falling"][1][0] == ["HiTIN", "no hierarchy", "linear"]
+    assert seen["falling"][1][0] == ["HiTIN", "flat", "linear"]
     assert seen["falling"][1][1][0] == "HiTIN (published)"
     assert seen["rising"] == ["ascending", [names[::-1] for names in seen["falling"][1]]]
     assert seen["tip"][:2] == [False, True]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 
 from hitin import HierarchicalTextClassifier
 from hitin.cli import app
-from hitin.compare import worker
+from hitin.compare import data, worker
 from hitin.compare.cells import Cell
 from hitin.compare.data import read_splits
 from hitin.compare.events import EventWriter
@@ -177,6 +178,34 @@ def test_a_dry_run_lists_the_cells_with_their_states(compared: tuple[Path, int, 
     assert [cell["state"] for cell in told["cells"]].count("finished") == 2
 
 
+def files_of(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_a_dry_run_writes_nothing_and_reads_again_only_what_has_changed(
+    compared: tuple[Path, int, str], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = compared[0]
+    before = files_of(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(data, "read_splits", _fail)
+        found = run("compare", folder / "run.toml", "--out", folder / "out", "--dry-run")
+    assert "3 trainings: 2 finished, 1 failed" in found.stdout
+    assert files_of(folder) == before
+    found = run("compare", folder / "run.toml", "--out", tmp_path / "out", "--dry-run")
+    assert "3 trainings: 3 to do" in found.stdout
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_sees_that_documents_have_changed(compared: tuple[Path, int, str], run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(compared[0], folder)
+    with (folder / "train.jsonl").open("a") as file:
+        file.write('{"text": "more of it", "label": ["Stone"]}\n')
+    found = run("compare", folder / "run.toml", "--out", folder / "out", "--dry-run")
+    assert "3 trainings: 3 to do" in found.stdout
+
+
 def test_tables_are_written_from_results_where_the_documents_are_not(
     compared: tuple[Path, int, str], run: Run, tmp_path: Path
 ) -> None:
@@ -237,6 +266,24 @@ def test_a_cell_that_was_interrupted_ends_as_if_it_had_not_been(tmp_path: Path) 
     assert cell.state == "begun"
     assert numbers(in_this_process(tmp_path / "disturbed", table(), "flat")) == expected
     assert not (cell.folder / "model").exists()
+
+
+def test_who_does_not_wait_for_the_state_to_be_saved_is_told_how_to_go_on(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_documents(tmp_path)
+    (tmp_path / "run.toml").write_text(table())
+    arguments = ["compare", str(tmp_path / "run.toml"), "--device", "cpu"]
+    monkeypatch.setattr(sys, "argv", ["hitin", *arguments])
+    monkeypatch.setattr(_Running, "look", _interrupt)  # also while it saves
+    found = run(*arguments)
+    assert found.exit_code == 130
+    assert f"Go on with: hitin compare {tmp_path / 'run.toml'}" in found.stderr
+    assert "saved is done again" in found.stderr
+
+
+def _interrupt(_: _Running) -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.slow

@@ -81,7 +81,7 @@ def test_averages_are_over_all_data_sets_or_missing(tmp_path: Path) -> None:
     pairs = zip(*(scores(found, "tuned", "micro_f1", data, "hitin") for data in ("one", "two")), strict=True)
     averages = [100 * statistics.mean(pair) for pair in pairs]
     assert shown["HiTIN"][4] == f"{statistics.mean(averages):.2f} ± {statistics.stdev(averages):.2f}"
-    assert shown["no hierarchy"][2:] == ["not run"] * 2 + ["–"] * 2 + ["2 of 4"]
+    assert shown["flat"][2:] == ["not run"] * 2 + ["–"] * 2 + ["2 of 4"]
     assert "Average" not in str(score_grid(gathered_one(tmp_path), "tuned", 200).groups)
 
 
@@ -111,7 +111,7 @@ def test_cells_that_are_not_run_or_failed_say_so(tmp_path: Path) -> None:
     (failed.folder / "failure.json").write_text(json.dumps({"message": "out of memory"}))
     found = gathered(tmp_path, wanted, cells)
     grid = score_grid(found.views[0], "tuned", 200)
-    assert texts(grid)["no hierarchy"] == ["not run", "not run", "0 of 2"]
+    assert texts(grid)["flat"] == ["not run", "not run", "0 of 2"]
     assert texts(grid)["HiTIN"] == ["failed", "failed", "0 of 2"]
     assert grid.rows[2].cells[0].hint == "out of memory"
     assert not grid.rows[0].cells[0].is_best  # of nothing
@@ -236,3 +236,12 @@ def test_the_papers_averages_are_shown_beside_its_three_data_sets(tmp_path: Path
     assert texts(score_grid(ablation, "tuned", 200))["HiTIN(Random) (published)"][:2] == ["71.99", "58.26"]
     wanted = plan([HITIN, RANDOM], sets, published="bert")
     assert gathered(tmp_path, wanted, ()).views[1].published is None  # the paper has ablations of TextRCNN only
+
+
+def test_what_knows_nothing_of_the_hierarchy_says_so_below_the_table(tmp_path: Path) -> None:
+    other = row("flat, more dropout", "flat", dropout=0.5)
+    (view,) = results(tmp_path, plan([LINEAR, FLAT, other, HITIN], [ONE])).views
+    told = "flat, flat, more dropout: the text encoder and one linear map, which knows nothing of the hierarchy."
+    assert told in score_grid(view, "tuned", 200).notes
+    (without,) = results(tmp_path / "without", plan([LINEAR, HITIN], [ONE])).views
+    assert not any("nothing of the hierarchy" in note for note in score_grid(without, "tuned", 200).notes)

@@ -245,7 +245,7 @@ def refused(folder: Path | str, **options: Any) -> str:
 
 @pytest.mark.parametrize("name", ["./no-such-folder", "/no/such/folder", "some/where/else"])
 def test_a_missing_folder_is_named(name: str) -> None:
-    assert refused(name).startswith(f"{name}: there is no such folder\nGive textrcnn, the name of a model")
+    assert refused(name).startswith(f"{name}: there is no such folder\nGive the name of a model")
 
 
 def test_a_folder_without_a_model_says_what_belongs_there(tmp_path: Path) -> None:

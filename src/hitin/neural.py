@@ -35,8 +35,9 @@ from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.tokens import Ragged
 from hitin.training.log import Watcher
-from hitin.training.loop import train
+from hitin.training.loop import CHECKPOINT, train
 from hitin.training.progress import History
+from hitin.training.shortage import shortage_told
 
 TOKENIZER = "tokenizer.json"
 ENCODER = "encoder.json"
@@ -89,19 +90,21 @@ class NeuralModel(Model):
         watcher: Watcher,
     ) -> tuple[Self, History]:
         watcher.note(f"preparing the text encoder {run.encoder_name}")
-        model = cls.build(taxonomy, run, given.texts, watcher)
+        with shortage_told(run):
+            model = cls.build(taxonomy, run, given.texts, watcher)
         if model.coverage is not None:
             watcher.note(str(model.coverage))
-        history = train(
-            model,
-            model.examples(*given),
-            None if held is None else model.examples(*held),
-            folder=folder,
-            device=device,
-            resume=resume,
-            resumable=resumable,
-            watcher=watcher,
-        )
+        with shortage_told(run, folder / CHECKPOINT):
+            history = train(
+                model,
+                model.examples(*given),
+                None if held is None else model.examples(*held),
+                folder=folder,
+                device=device,
+                resume=resume,
+                resumable=resumable,
+                watcher=watcher,
+            )
         return model, history
 
     @property

@@ -304,17 +304,23 @@ def _remedy(name: str, method_name: str, known: set[str]) -> str:
     """What may have been meant by an unknown option."""
     methods = [method for method, found in METHODS.items() if name in _names((found.settings,))]
     if methods:
-        return f"It is an option of the method {' and '.join(methods)}."
-    encoders = _ENCODERS | {"a transformer": TransformerSettings}
+        return f"It is an option of the method{'s' * (len(methods) > 1)} {_in_a_row(methods)}."
+    encoders = _ENCODERS | {"transformers": TransformerSettings}
     having = [encoder for encoder, found in encoders.items() if name in types_of(found)]
     if having:
-        return f"It is an option of the text encoder {' and '.join(having)}."
+        return f"It goes with {_in_a_row(having)} as the text encoder."
     section = next((section for section, settings in _COMMON.items() if name in types_of(settings)), None)
     if section:
         own = ", ".join(_options_of(method_name, TfidfSettings)["training"])
         return f"It is an option of [{section}] for networks. Of [training], {method_name} has {own}."
     near = get_close_matches(name, known, n=1)
     return f"Did you mean {near[0]}?" if near else f"The options are {listed(sorted(known), most=100)}."
+
+
+def _in_a_row(names: list[str]) -> str:
+    """`flat, hgclr and hitin`"""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _is_wrong_in(given: Mapping[str, object], error: InputError) -> bool:

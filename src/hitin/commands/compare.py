@@ -3,7 +3,9 @@
 import json
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -31,16 +33,20 @@ def compare(
     device: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="DEVICE", help="auto (every GPU, or else the CPU), cpu, cuda, cuda:1; may be given again."
+            "--device",
+            metavar="DEVICE",
+            help="auto (every GPU, or else the CPU), cpu, cuda, cuda:1; may be given again.",
         ),
     ] = None,
     at_once: Annotated[int, typer.Option(min=1, max=64, help="Trainings at the same time on each device.")] = 1,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="TABLE/ROW", help="Train these rows only, such as 'bert/hi*'; may be given again."),
+        typer.Option(
+            "--only", metavar="TABLE/ROW", help="Train these rows only, such as 'bert/hi*'; may be given again."
+        ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List all trainings with their state, and train nothing.")
+        bool, typer.Option("--dry-run", help="List all trainings with their state; train and write nothing.")
     ] = False,
     tables_only: Annotated[
         bool,
@@ -100,12 +106,10 @@ def compare(
     from pathlib import Path
 
     from hitin.compare.comparison import prepare
-    from hitin.compare.display import showing
-    from hitin.compare.locking import locked
-    from hitin.compare.running import Outcome, run_cells
+    from hitin.compare.running import Outcome
 
     out = str(Path(file).with_suffix("")) if out is None else out
-    with errors_as_json(as_json):
+    with errors_as_json(as_json), _way_to_go_on():
         with file_progress() as progress:
             found = prepare(
                 file,
@@ -114,26 +118,47 @@ def compare(
                 at_once=at_once,
                 patterns=only or (),
                 trains=not tables_only,
+                writes=not dry_run,
                 progress=progress,
             )
         warn(found.warnings)
         if dry_run:
             typer.echo(_states(found, as_json))
             return
-        outcome = Outcome()
-        if not tables_only:
-            with locked(Path(out), "comparing"), showing(found.wanted, len(found.places)) as audience:
-                outcome = run_cells(
-                    found.plan,
-                    found.wanted,
-                    found.data_keys,
-                    found.places,
-                    keep_models=keep_models,
-                    audience=audience,
-                )
+        outcome = Outcome() if tables_only else _run(found, keep_models)
         files = _write(found)
     typer.echo(_summary(found, outcome, files, as_json))
     _leave(outcome)
+
+
+@contextmanager
+def _way_to_go_on() -> Iterator[None]:
+    """Told after Ctrl-C, wherever it comes: also to someone who did not wait until the state was saved."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("stopped; what was not saved is done again")
+        _go_on(INTERRUPTED)
+
+
+def _go_on(code: int) -> NoReturn:
+    """End with the command that goes on."""
+    from hitin.commands.labelled import command
+
+    say(f"Go on with: {command(*sys.argv[1:])}")
+    raise typer.Exit(code)
+
+
+def _run(found: "Comparison", keep_models: bool) -> "Outcome":
+    """Train what is wanted and not there yet."""
+    from hitin.compare.display import showing
+    from hitin.compare.locking import locked
+    from hitin.compare.running import run_cells
+
+    with locked(found.folder, "comparing"), showing(found.wanted, len(found.places)) as audience:
+        return run_cells(
+            found.plan, found.wanted, found.data_keys, found.places, keep_models=keep_models, audience=audience
+        )
 
 
 def _write(found: "Comparison") -> list[str]:
@@ -181,12 +206,9 @@ def _summary(found: "Comparison", outcome: "Outcome", files: list[str], as_json:
 
 def _leave(outcome: "Outcome") -> None:
     """With the reasons of what failed and the way to go on."""
-    from hitin.commands.labelled import command
-
     for name, message in outcome.failures.items():
         say(f"failed: {name}: {' '.join(message.splitlines())}")
     if outcome.is_interrupted:
         say("stopped; what was under way is saved")
     if outcome.is_interrupted or outcome.failures:
-        say(f"Go on with: {command(*sys.argv[1:])}")
-        raise typer.Exit(INTERRUPTED if outcome.is_interrupted else FAILED)
+        _go_on(INTERRUPTED if outcome.is_interrupted else FAILED)

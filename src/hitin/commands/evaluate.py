@@ -16,7 +16,9 @@ def evaluate(
     ],
     report: Annotated[
         str | None,
-        typer.Option(metavar="FILE.html", help="Write a page with all there is to see; JSON and CSV beside it."),
+        typer.Option(
+            "--report", metavar="FILE.html", help="Write a page with all there is to see; JSON and CSV beside it."
+        ),
     ] = None,
     threshold: options.Threshold = None,
     policy: options.Policy = None,
@@ -25,7 +27,7 @@ def evaluate(
     uncalibrated: options.Uncalibrated = False,
     baseline: Annotated[
         list[str] | None,
-        typer.Option(metavar="MODEL", help="Another model to score beside this one; may be given again."),
+        typer.Option("--baseline", metavar="MODEL", help="Another model to score beside this one; may be given again."),
     ] = None,
     no_baseline: Annotated[
         bool, typer.Option("--no-baseline", help="Leave out the baselines that were trained with the model.")

@@ -19,7 +19,7 @@ def predict(
         ),
     ] = None,
     out: Annotated[str | None, typer.Option("--out", "-o", help="A file to write instead of standard output.")] = None,
-    top: Annotated[int, typer.Option(min=0, help="Tell the K most probable labels besides.", metavar="K")] = 0,
+    top: Annotated[int, typer.Option("--top", min=0, metavar="K", help="Tell the K most probable labels besides.")] = 0,
     all_scores: Annotated[
         bool, typer.Option("--all-scores", help="Tell the probabilities of all labels, not only of those given.")
     ] = False,

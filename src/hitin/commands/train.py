@@ -30,7 +30,9 @@ def train(
     baseline: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="METHOD", help="A method to train besides on the same documents, such as linear; for evaluate."
+            "--baseline",
+            metavar="METHOD",
+            help="A method to train besides on the same documents, such as linear; for evaluate.",
         ),
     ] = None,
     encoder: Annotated[

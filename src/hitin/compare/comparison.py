@@ -1,13 +1,15 @@
 """A comparison in a folder: what it is made of, checked before anything is trained, and what has come of it so far."""
 
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from hitin.commands.console import FileProgress
 from hitin.compare.cells import CELLS, RESULT, Cell, DataSet, Plan, cells_of, once, read_json
-from hitin.compare.data import data_file, settle_data
+from hitin.compare.data import data_file, settle_data, truth_file
 from hitin.compare.places import Place, check_precision, places_of
 from hitin.compare.plan import only, read_plan
 from hitin.encoders.transformer import TransformerSettings, load_pretrained
@@ -48,11 +50,13 @@ def prepare(
     at_once: int = 1,
     patterns: Sequence[str] = (),
     trains: bool = True,
+    writes: bool = True,
     progress: FileProgress | None = None,
 ) -> Comparison:
     """What is to be done, after all that can be wrong with it. Documents are read where that was not done before.
 
-    Without `trains` nothing is to be trained: what is needed for that is not looked for.
+    Without `trains` nothing is to be trained: what is needed for that is not looked for. Without `writes` the folder
+    stays as it is.
     """
     plan, folder = read_plan(file), Path(out)
     if folder.exists() and not folder.is_dir():
@@ -67,7 +71,7 @@ def prepare(
     used = [data for data in plan.data if any(data.name in table.data for table in plan.tables)]
     keys, warnings = {}, []
     for data in used:
-        keys[data.name], told = _key(data, plan.file, folder, progress, trains)
+        keys[data.name], told = _key(data, plan.file, folder, progress, trains, writes)
         warnings += [f"{data.name}: {message}" for message in told]
     cells, chosen = cells_of(plan, folder, keys), cells_of(wanted, folder, keys)
     if trains:
@@ -76,19 +80,29 @@ def prepare(
 
 
 def _key(
-    data: DataSet, file: str, folder: Path, progress: FileProgress | None, trains: bool
+    data: DataSet, file: str, folder: Path, progress: FileProgress | None, trains: bool, writes: bool
 ) -> tuple[str, tuple[str, ...]]:
     """Results can be looked at where the documents are not."""
     known = None if trains else read_json(data_file(folder, data.name))
     if known and "key" in known:
         return str(known["key"]), ()
     try:
-        return settle_data(data, folder, progress)
+        return settle_data(data, folder, progress) if writes else _key_alone(data, folder, progress)
     except InputError as error:
         if error.kind == "missing-file":
             named = f"It is named in [data.{data.name}] of {file}, where paths are relative to that file."
             error.remedy = f"{error.remedy}\n{named}" if error.remedy else named
         raise
+
+
+def _key_alone(data: DataSet, folder: Path, progress: FileProgress | None) -> tuple[str, tuple[str, ...]]:
+    """`settle_data` on a copy of what is known, which is thrown away."""
+    with TemporaryDirectory() as copy:
+        for path in (data_file(folder, data.name), truth_file(folder, data.name)):
+            if path.is_file():
+                (Path(copy) / path.parent.name).mkdir(exist_ok=True)
+                shutil.copyfile(path, Path(copy) / path.parent.name / path.name)
+        return settle_data(data, Path(copy), progress)
 
 
 def _check_runs(plan: Plan, places: Sequence[Place]) -> None:

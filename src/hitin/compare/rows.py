@@ -26,7 +26,6 @@ HEIGHTS = range(2, 9)
 ABLATIONS = ("random-tree", "no-regularisation", "taxonomy-tree", "paper-tree", "pooling", "height")
 
 _TITLES = {
-    "flat": "no hierarchy",
     "hiagm-tp": "HiAGM-TP",
     "hiagm-la": "HiAGM-LA",
     "htcinfomax": "HTCInfoMax",

@@ -112,6 +112,15 @@ class _Process:
     child: subprocess.Popen[str]
     started: float
     error: str | None = None
+    listener: threading.Thread | None = None
+
+    def kill(self) -> None:
+        """End it at once, and let go of what it said."""
+        self.child.kill()
+        self.child.wait()
+        if self.listener:
+            self.listener.join()
+        self.child.communicate()
 
 
 class _Running:
@@ -142,7 +151,7 @@ class _Running:
                 env=os.environ | place.environment,
                 process_group=0,  # Ctrl-C comes to us alone, and we pass it on once
             )
-        self.processes[cell.folder] = _Process(cell, place, child, time.monotonic())
+        process = self.processes[cell.folder] = _Process(cell, place, child, time.monotonic())
         self.audience.begin(cell, place)
         assert child.stdin is not None
         try:
@@ -150,7 +159,9 @@ class _Running:
             child.stdin.flush()  # it stays open: the process ends when it is closed
         except BrokenPipeError:  # which is told when its output ends
             pass
-        threading.Thread(target=self._listen, args=(cell.folder, child), daemon=True).start()
+        listener = threading.Thread(target=self._listen, args=(cell.folder, child), daemon=True)
+        listener.start()
+        process.listener = listener
 
     def _task(self, cell: Cell, place: Place) -> Task:
         run = cell.row.run.with_training(seed=cell.seed)
@@ -227,8 +238,7 @@ class _Running:
             yield
         finally:
             for process in self.processes.values():
-                process.child.kill()
-                process.child.wait()
+                process.kill()
 
 
 def _end_in_words(code: int) -> str:

@@ -9,6 +9,7 @@ from hitin.compare.results import COSTS, WAYS, Entry, Line, Results, Value, View
 from hitin.compare.statistics import METRICS, SIGNIFICANT, Comparison
 from hitin.compare.words import Condition, amount, condition, counted, p_text, percent
 
+FLAT = "flat"
 DASH = "–"
 DAGGER = "†"
 SCORE_TITLES = {"micro_f1": "Micro-F1", "macro_f1": "Macro-F1"}
@@ -193,6 +194,9 @@ def _score_notes(view: View, way: Way, resamples: int) -> Iterator[str]:
             yield f"{', '.join(alone)}: nothing is drawn by chance, so 1 training stands for all seeds."
     elif any(entry.seeds for entry in entries):
         yield "Every row has 1 seed, so nothing is known of what another seed would change."
+    flat = [view.row_title(line) for line in view.lines if line.row.run.method_name == FLAT]
+    if flat:
+        yield f"{', '.join(flat)}: the text encoder and one linear map, which knows nothing of the hierarchy."
     if any(entry.failures for entry in entries):
         yield "failed: see failure.json in the folder of that cell; the same command tries it again."
     if view.published:

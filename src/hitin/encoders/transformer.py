@@ -18,8 +18,8 @@ from hitin.extras import need
 TextPooling = Literal["cls", "mean", "pooler"]
 _PURPOSE = "A transformer encoder"
 _REMEDY = (
-    "Give textrcnn, the name of a model of the Hugging Face hub, or a folder with config.json, model.safetensors and "
-    "tokenizer.json."
+    "Give the name of a model of the Hugging Face hub, or a folder with config.json, model.safetensors and "
+    "tokenizer.json; or textrcnn, with a method that can do without a transformer."
 )
 
 
