@@ -53,6 +53,15 @@ def check_writable(path: str | Path) -> None:
         raise unwritable(path, error) from error
 
 
+def check_folder(folder: str | Path, file: str) -> None:
+    """Whether a file can be written into a folder that need not be there yet, before long work for it."""
+    if Path(folder).exists() and not Path(folder).is_dir():
+        raise InputError(
+            "this file is not a directory", kind="unwritable", file=str(folder), remedy="Choose another --out."
+        )
+    check_writable(Path(folder) / file)
+
+
 def _resolved(path: Path) -> Path:
     """Where a link leads; an `OSError` when it leads round in a circle, in every version of Python."""
     try:

@@ -23,7 +23,7 @@ from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT
 from hitin.training.progress import History
-from hitin.writing import check_writable
+from hitin.writing import check_folder
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,7 @@ def prepare(
 ) -> Task:
     """What is to be trained, after all that can be wrong without a look at the data."""
     folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise InputError("this file is not a directory", kind="unwritable", file=out, remedy="Choose another --out.")
-    check_writable(folder / MANIFEST)
+    check_folder(folder, MANIFEST)
     if is_model(folder) and not overwrite:
         raise InputError(
             "the folder holds a finished model",

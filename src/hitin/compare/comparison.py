@@ -16,7 +16,7 @@ from hitin.encoders.transformer import TransformerSettings, load_pretrained
 from hitin.errors import InputError
 from hitin.model_kinds import kind_of
 from hitin.settings import Run
-from hitin.writing import check_writable
+from hitin.writing import check_folder
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,7 @@ def prepare(
     stays as it is.
     """
     plan, folder = read_plan(file), Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise InputError(
-            "this file is not a directory", kind="unwritable", file=str(out), remedy="Choose another --out."
-        )
-    check_writable(folder / "results.html")
+    check_folder(folder, "index.html")
     wanted = only(plan, patterns) if patterns else plan
     places = places_of(devices, at_once) if trains else []
     if trains:

@@ -11,7 +11,7 @@ from hitin.compare.cells import slug
 from hitin.compare.facts import facts
 from hitin.compare.figures import figures
 from hitin.compare.results import Results, View
-from hitin.compare.sentences import summary, verdicts
+from hitin.compare.sentences import judged
 from hitin.compare.tables import Grid, GridCell, GridRow, grids
 from hitin.report.embedding import no_surrogates, policy_hash
 
@@ -54,13 +54,10 @@ def _anchor(view: View) -> str:
 
 
 def _verdicts(results: Results) -> Iterator[str]:
-    for view in results.views:
-        found = verdicts(view) if view.part == "main" else []
-        if found:
-            yield f'<p class="summary"><span dir="auto">{_text(view.title)}</span>: {_text(summary(view, found))}</p>'
-            told = {verdict.text: verdict.outcome for verdict in found}  # what holds for both scores is said once
-            items = (f'<li class="{outcome}">{_text(text)}</li>' for text, outcome in told.items())
-            yield f'<ul class="verdicts">{"".join(items)}</ul>'
+    for title, count, found in judged(results):
+        yield f'<p class="summary"><span dir="auto">{_text(title)}</span>: {_text(count)}</p>'
+        items = (f'<li class="{verdict.outcome}">{_text(verdict.text)}</li>' for verdict in found)
+        yield f'<ul class="verdicts">{"".join(items)}</ul>'
 
 
 def _section(view: View, results: Results) -> str:

@@ -32,12 +32,18 @@ def verdicts(view: View) -> list[Verdict]:
     return [_verdict(view, subject, data, metric) for data in view.data for metric in METRICS]
 
 
-def sentences(results: Results) -> Iterator[tuple[str, list[str]]]:
-    """For each table its title and what there is to say: first the count, then each data set and score."""
+def judged(results: Results) -> Iterator[tuple[str, str, list[Verdict]]]:
+    """Each table with HiTIN: its title, the count, and the verdicts. What holds for both scores is said once."""
     for view in results.views:
         found = verdicts(view) if view.part == "main" else []
         if found:
-            yield view.title, [summary(view, found), *dict.fromkeys(verdict.text for verdict in found)]
+            yield view.title, summary(view, found), [*{verdict.text: verdict for verdict in found}.values()]
+
+
+def sentences(results: Results) -> Iterator[tuple[str, list[str]]]:
+    """For each table its title and what there is to say: first the count, then each data set and score."""
+    for title, count, found in judged(results):
+        yield title, [count, *(verdict.text for verdict in found)]
 
 
 def _subject(view: View) -> Line | None:
