@@ -252,6 +252,7 @@ def test_a_folder_without_a_model_says_what_belongs_there(tmp_path: Path) -> Non
     problem = refused(tmp_path)
     assert f"the text encoder {tmp_path} cannot be loaded" in problem
     assert "a folder with config.json, model.safetensors and tokenizer.json" in problem
+    assert "textrcnn, with a method that can do without a transformer" in problem  # which is not every method
 
 
 def test_a_folder_without_a_tokenizer_says_so(tmp_path: Path) -> None:
