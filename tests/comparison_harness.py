@@ -1,6 +1,7 @@
 """Comparisons to test with: finished cells written as the engine writes them, without any training."""
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -127,3 +128,12 @@ def gathered(folder: Path, wanted: Plan, cells: Iterable[Cell]) -> Results:
 
 def results(folder: Path, wanted: Plan, errors: Mapping[str, float] = ERRORS, without: Iterable[str] = ()) -> Results:
     return gathered(folder, wanted, comparison(folder, wanted, errors, without=without))
+
+
+def copied(cells: Iterable[Cell], source: Row, target: Row) -> None:
+    """The target's cells get the results of the source's."""
+    for one, other in zip(*([cell for cell in cells if cell.row is each] for each in (source, target)), strict=True):
+        shutil.rmtree(other.folder, ignore_errors=True)
+        shutil.copytree(one.folder, other.folder)
+        result = json.loads((one.folder / "result.json").read_text())
+        (other.folder / "result.json").write_text(json.dumps(result | {"run": target.text}))

@@ -2,17 +2,14 @@
 
 import csv
 import io
-import json
 import re
-import shutil
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hitin.compare.cells import Cell, Row
+from hitin.compare.cells import Row
 from hitin.compare.facts import facts
 from hitin.compare.formats import to_latex, to_markdown, write_results
 from hitin.compare.listing import to_csv
@@ -28,6 +25,7 @@ from tests.comparison_harness import (
     RANDOM,
     TWO,
     comparison,
+    copied,
     data_set,
     gathered,
     plan,
@@ -66,15 +64,6 @@ def test_wins_losses_and_draws_are_said_plainly(tmp_path: Path, errors: Any, sai
     expected = {"won": "clearly best in 2 of", "lost": "worse than the best in 2.", "drawn": "from the best in 2,"}
     assert expected[outcome] in summary
     assert macro in to_markdown(found).replace("\\", "").split("## ")[0]
-
-
-def copied(cells: Iterable[Cell], source: Row, target: Row) -> None:
-    """The target's cells get the results of the source's."""
-    for one, other in zip(*([cell for cell in cells if cell.row is each] for each in (source, target)), strict=True):
-        shutil.rmtree(other.folder, ignore_errors=True)
-        shutil.copytree(one.folder, other.folder)
-        result = json.loads((one.folder / "result.json").read_text())
-        (other.folder / "result.json").write_text(json.dumps(result | {"run": target.text}))
 
 
 @pytest.mark.parametrize("rows", [(FLAT, HITIN), (HITIN, FLAT)], ids=["behind", "ahead"])

@@ -202,15 +202,18 @@ def _is_chosen(name: str, value: object, usual: Mapping[str, object]) -> bool:
 def result_in(folder: Path, run: str) -> dict[str, Any] | None:
     """The result of a run in its folder. One from when some option usually was something else is none."""
     found = read_json(folder / RESULT)
-    return found if found and found.get("format") == FORMAT and _agrees(found["run"], run) else None
+    return found if found and found.get("format") == FORMAT and _agrees(str(found.get("run")), run) else None
 
 
 def _agrees(before: str, now: str) -> bool:
     """Whether all that a run said before is what it says now. The seed is that of the cell."""
-    known = tomllib.loads(now)
+    try:
+        said, known = tomllib.loads(before), tomllib.loads(now)
+    except tomllib.TOMLDecodeError:  # no result of ours
+        return False
     return all(
         name in known.get(section, {}) and known[section][name] == value
-        for section, options in tomllib.loads(before).items()
+        for section, options in said.items()
         for name, value in options.items()
         if name not in {*_DEPENDS_ON_NOTHING, "seed"}
     )
