@@ -7,14 +7,13 @@ the model that was there before keeps its own, and an interrupted training those
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
 
 from hitin.devices import alone, is_main_process, share_text, wait_for_all
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
-from hitin.inputs import Documents
+from hitin.inputs import Documents, fingerprint
 from hitin.methods import METHODS, WholeMethod
 from hitin.model_folder import BASELINES, TRAINING, has_own_baselines, is_model, own_baselines, remove_tree
 from hitin.settings import Run
@@ -89,15 +88,8 @@ class BaselineTask:
 
     def _fingerprint(self, method: str) -> str:
         """Equal for tasks that must end with the same model."""
-        digest = blake2b(digest_size=16)
         said = (check_baseline(method).to_toml(), asdict(self.run.decisions), self.run.training.seed)
-        digest.update(json.dumps(said).encode())
-        digest.update(json.dumps([self.taxonomy.labels, self.taxonomy.edges.tolist()]).encode())
-        for documents in (self.given, self.held or Documents([], [])):
-            digest.update(str(len(documents.texts)).encode())
-            for pair in zip(*documents, strict=True):
-                digest.update(json.dumps(pair).encode())
-        return digest.hexdigest()
+        return fingerprint(self.taxonomy, (self.given, self.held or Documents([], [])), said=said)
 
 
 def settle_baselines(model: Path, methods: Iterable[str]) -> None:

@@ -1,6 +1,8 @@
 """What a classifier is given in Python: texts and labels in the shapes that people have; documents held out."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 from itertools import islice, pairwise, zip_longest
 from typing import Any, NamedTuple, TypeVar
 
@@ -26,6 +28,19 @@ class Documents(NamedTuple):
 
     def take(self, rows: Sequence[int]) -> "Documents":
         return Documents([self.texts[row] for row in rows], [self.labels[row] for row in rows])
+
+
+def fingerprint(taxonomy: Taxonomy, splits: Iterable[Documents], *, said: object = None, size: int = 16) -> str:
+    """Equal for equal labels and documents, and for what else is `said`, in plain values."""
+    digest = blake2b(digest_size=size)
+    if said is not None:
+        digest.update(json.dumps(said).encode())
+    digest.update(json.dumps([taxonomy.labels, taxonomy.edges.tolist()]).encode())
+    for documents in splits:
+        digest.update(str(len(documents.texts)).encode())
+        for pair in zip(*documents, strict=True):
+            digest.update(json.dumps(pair).encode())
+    return digest.hexdigest()
 
 
 def texts_of(texts: Iterable[str]) -> Iterator[str]:

@@ -1,15 +1,13 @@
 """A comparison in a folder: what it is made of, checked before anything is trained, and what has come of it so far."""
 
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from hitin.commands.console import FileProgress
 from hitin.compare.cells import CELLS, RESULT, Cell, DataSet, Plan, cells_of, once, read_json
-from hitin.compare.data import data_file, settle_data, truth_file
+from hitin.compare.data import data_file, settle_data
 from hitin.compare.places import Place, check_precision, places_of
 from hitin.compare.plan import only, read_plan
 from hitin.encoders.transformer import TransformerSettings, load_pretrained
@@ -83,22 +81,12 @@ def _key(
     if known and "key" in known:
         return str(known["key"]), ()
     try:
-        return settle_data(data, folder, progress) if writes else _key_alone(data, folder, progress)
+        return settle_data(data, folder, progress, writes=writes)
     except InputError as error:
         if error.kind == "missing-file":
             named = f"It is named in [data.{data.name}] of {file}, where paths are relative to that file."
             error.remedy = f"{error.remedy}\n{named}" if error.remedy else named
         raise
-
-
-def _key_alone(data: DataSet, folder: Path, progress: FileProgress | None) -> tuple[str, tuple[str, ...]]:
-    """`settle_data` on a copy of what is known, which is thrown away."""
-    with TemporaryDirectory() as copy:
-        for path in (data_file(folder, data.name), truth_file(folder, data.name)):
-            if path.is_file():
-                (Path(copy) / path.parent.name).mkdir(exist_ok=True)
-                shutil.copyfile(path, Path(copy) / path.parent.name / path.name)
-        return settle_data(data, Path(copy), progress)
 
 
 def _check_runs(plan: Plan, places: Sequence[Place]) -> None:

@@ -16,7 +16,7 @@ from hitin.commands.training import read_data
 from hitin.compare.cells import DATA, FORMAT, DataSet, read_json
 from hitin.errors import InputError
 from hitin.evaluation import truth_table
-from hitin.inputs import Documents, check_labelled, chunks, hold_out
+from hitin.inputs import Documents, check_labelled, chunks, fingerprint, hold_out
 from hitin.model import documents_at_once
 from hitin.settings import TrainingSettings
 from hitin.taxonomy import Taxonomy
@@ -42,13 +42,7 @@ class Splits:
     @property
     def key(self) -> str:
         """Equal for data sets that must give the same results."""
-        digest = blake2b(digest_size=6)
-        digest.update(json.dumps([self.taxonomy.labels, self.taxonomy.edges.tolist()]).encode())
-        for documents in (self.train, self.val, self.test):
-            digest.update(str(len(documents.texts)).encode())
-            for pair in zip(*documents, strict=True):
-                digest.update(json.dumps(pair).encode())
-        return digest.hexdigest()
+        return fingerprint(self.taxonomy, (self.train, self.val, self.test), size=6)
 
 
 def read_splits(data: DataSet, progress: FileProgress | None = None) -> Splits:
@@ -81,18 +75,24 @@ def _held_out(train: Documents, part: float, seed: int, data: DataSet, split: st
     return rest, held
 
 
-def settle_data(data: DataSet, folder: Path, progress: FileProgress | None = None) -> tuple[str, tuple[str, ...]]:
-    """The key of a data set, and what a person should know of it. It is read once, and again when a file changes."""
+def settle_data(
+    data: DataSet, folder: Path, progress: FileProgress | None = None, *, writes: bool = True
+) -> tuple[str, tuple[str, ...]]:
+    """The key of a data set, and what a person should know of it. It is read once, and again when a file changes.
+
+    Without `writes`, what was read is not kept in the folder.
+    """
     path, files = data_file(folder, data.name), _files_key(data)
     known = read_json(path) or {}
     if known.get("files") == files and known.get("format") == FORMAT and truth_file(folder, data.name).is_file():
-        if known["title"] != data.title:
+        if known["title"] != data.title and writes:
             _write_json(path, known | {"title": data.title})
         return str(known["key"]), ()
     splits = read_splits(data, progress)
-    _write_truth(splits, truth_file(folder, data.name))
     key = splits.key
-    _write_json(path, {"format": FORMAT, "key": key, **_facts(splits, data), "files": files})
+    if writes:
+        _write_truth(splits, truth_file(folder, data.name))
+        _write_json(path, {"format": FORMAT, "key": key, **_facts(splits, data), "files": files})
     return key, splits.warnings
 
 
