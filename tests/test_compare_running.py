@@ -327,6 +327,24 @@ def test_a_comparison_that_was_killed_and_interrupted_ends_as_if_it_had_not_been
     assert not (cell.folder / "model").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="processes are found as Linux shows them")
+def test_trainings_side_by_side_end_as_one_after_the_other(tmp_path: Path) -> None:
+    text = table(settings=LONG)
+    expected = {name: numbers(in_this_process(tmp_path / "alone", text, name)) for name in ("flat", "hitin")}
+    found = {cell.row.name: cell for cell in comparison(tmp_path / "together", text).cells}
+    process = start(tmp_path / "together", "--at-once", "2", "--only", "flat", "--only", "hitin")
+
+    def both_run() -> bool:
+        return all((found[name].folder / "model").is_dir() for name in expected)
+
+    when(process, both_run)
+    code, said = finish(process)
+    assert code == 0, said
+    assert {name: numbers(found[name]) for name in expected} == expected
+    assert {result(found[name])["at_once"] for name in expected} == {2}
+
+
 def test_seeds_differ_and_share_a_key(tmp_path: Path) -> None:
     found = [result(in_this_process(tmp_path, table(head=f"seeds = [{seed}]"), "flat")) for seed in (0, 1)]
     assert found[0]["key"] == found[1]["key"]
