@@ -95,6 +95,8 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "no table": ("seeds = [0]\n[data.a]\ntaxonomy='a'\ntrain='a'\ntest='a'", "[tables.NAME]", "--help"),
     "a name that is declared twice": (table("[tables.first]\ntitle = 'x'"), "not TOML", "--help"),
     "published numbers that are not there": (table('published = "gpt"'), "'gpt'", "textrcnn"),
+    "published numbers for no data set": (table('published = "bert"'), "no data set of the table", "wos, rcv1, nyt"),
+    "a list for a row's method": (table("[tables.first.rows.x]\nmethod = ['hitin']"), "method of the row x", "quotes"),
     "a seed as an option": (table(settings="seed = 1"), "seed cannot be set", "`seeds`"),
     "another selection": (table("[tables.first.rows.hitin]\nselect = 'micro'"), "select cannot be set", "One rule"),
     "other decisions": (table(settings="policy = 'raw'"), "policy cannot be set", "One rule"),

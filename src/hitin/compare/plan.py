@@ -58,12 +58,20 @@ def _plan(sections: dict[str, Any], file: Path) -> Plan:
     )
     plan = Plan(data, tables, str(file))
     for table in tables:
+        _check_published(table, data)
         for row in table.rows:
             for name in table.data:
                 if not plan.seeds(row, name):
                     problem = f"the row {shown(row.name)} of the table {table.name} has no seed on {name}"
                     raise _bad(problem, "`seeds` of a data set are some of the seeds of the rows.")
     return plan
+
+
+def _check_published(table: Table, data: tuple[DataSet, ...]) -> None:
+    """Refuse what would set rows without a single number below a table."""
+    if table.published and not any(each.published for each in data if each.name in table.data):
+        problem = f"published of [tables.{table.name}]: no data set of the table says which one of the paper it is"
+        raise _bad(problem, f"Write published in a [data.NAME]; it is one of {', '.join(published_data())}.")
 
 
 def only(plan: Plan, patterns: Collection[str]) -> Plan:
@@ -164,7 +172,7 @@ def _rows(table: str, values: dict[str, Any], builder: RowBuilder) -> Iterator[R
 
 
 def _row(table: str, name: str, values: dict[str, Any], builder: RowBuilder) -> Row:
-    method = values.get("method", name)
+    method = _text(values.get("method", name), f"method of the row {name} of the table {table}")
     if method not in METHODS:
         remedy = f'Write method = "..." in [tables.{table}.rows.{_quoted(name)}]; the methods are {", ".join(METHODS)}.'
         raise _bad(f"the table {table} has a row {shown(name)} of no known method", remedy)
