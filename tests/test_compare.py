@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from hitin import InputError
+from hitin import InputError, settings
 from hitin.compare import data as compare_data
 from hitin.compare.cells import Cell, cells_of, once
 from hitin.compare.data import read_splits, settle_data
@@ -69,6 +69,15 @@ def test_rows_of_ablations_are_of_their_own_kinds(tmp_path: Path) -> None:
     cells = planned(tmp_path, table('ablations = ["random-tree", "height"]'))
     kinds = {cell.row.name: cell.row.kind for cell in cells}
     assert (kinds["hitin"], kinds["random-tree"], kinds["height-5"]) == ("main", "ablation", "height")
+
+
+def test_the_file_of_the_papers_tables_has_the_settings_of_the_preset() -> None:
+    file = Path(__file__).parents[1] / "benchmarks" / "paper.toml"
+    found: dict[str, Any] = {row.name: row.run for row in read_plan(file).tables[0].rows}
+    assert [*found][:6] == ["linear", "flat", "hiagm-tp", "htcinfomax", "himatch", "hitin"]
+    changed: dict[str, Any] = {"tree": "paper", "leaves": "mixed", "vectors": found["hitin"].encoder.vectors}
+    assert found["hitin"] == settings.Run.of(preset="wos-glove", **changed)
+    assert {found[name].method.fidelity for name in [*found][1:5]} == {"upstream"}
 
 
 WRONG: dict[str, tuple[str, str, str]] = {
