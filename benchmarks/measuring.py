@@ -3,8 +3,9 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
+
+from hitin.memory import most_held
 
 
 def measured(script: str, *arguments: object) -> dict[str, Any]:
@@ -17,7 +18,7 @@ def measured(script: str, *arguments: object) -> dict[str, Any]:
 
 def peak_kilobytes() -> int:
     """The most memory this process has held. (What `getrusage` tells may be the parent's.)"""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1])
-    raise SystemExit("this benchmark needs the /proc of Linux")
+    held = most_held()
+    if held is None:
+        raise SystemExit("this benchmark needs the /proc of Linux")
+    return held // 1024

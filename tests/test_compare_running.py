@@ -20,11 +20,11 @@ from hitin.compare import data, worker
 from hitin.compare.cells import Cell
 from hitin.compare.data import read_splits
 from hitin.compare.events import EventWriter
-from hitin.compare.locking import locked
 from hitin.compare.places import Place
 from hitin.compare.running import _Running
 from hitin.compare.worker import work
 from hitin.evaluation import truth_table
+from hitin.locking import locked
 from hitin.metrics import Counts, macro_f1, micro_f1
 from tests.comparing import (
     TINY,

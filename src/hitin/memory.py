@@ -1,7 +1,9 @@
-"""Memory of the C library, for the command: a process that trains and ends."""
+"""Memory of the process: how the C library keeps it, and the most there was of it."""
 
 import ctypes
+import re
 import sys
+from pathlib import Path
 
 _TRIM_THRESHOLD = -1  # the names and numbers of malloc.h
 _MMAP_THRESHOLD = -3
@@ -22,3 +24,13 @@ def keep_freed_memory() -> bool:
     except (OSError, AttributeError):  # another library, such as musl
         return False
     return bool(mallopt(_MMAP_THRESHOLD, _LARGER_THAN_A_TENSOR) and mallopt(_TRIM_THRESHOLD, _LARGE))
+
+
+def most_held() -> int | None:
+    """The most bytes this process has held, where Linux tells. What `getrusage` tells there may be the parent's."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE)
+    return 1024 * int(found[1]) if found else None

@@ -158,6 +158,17 @@ _SECTIONS: dict[str, tuple[Any, ...]] = {
 """The sections of a TOML file, and the dataclasses whose options may stand there."""
 
 
+def options_of(run: Run) -> frozenset[str]:
+    """The options that mean something to a run, given or not."""
+    sections = _options_of(run.method_name, type(run.encoder)).values()
+    return frozenset({"method", "encoder"}.union(*sections))
+
+
+def all_options() -> frozenset[str]:
+    """Every option that some method or text encoder knows."""
+    return frozenset({"method", "encoder"}.union(*map(_names, _SECTIONS.values())))
+
+
 def presets() -> list[str]:
     """The names of the runs that come with `hitin`."""
     folder = resources.files("hitin") / "presets"

@@ -60,11 +60,22 @@ class Ragged:
         table[np.repeat(np.arange(len(rows)), self.lengths[rows]), self._values_of(rows)] = 1
         return table
 
+    def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the values of some rows stand, one row after the other."""
+        lengths = self.lengths[rows]
+        places: NDArray[np.int64] = np.arange(lengths.sum())
+        return places + np.repeat(self.starts[rows] - np.cumsum(lengths) + lengths, lengths)
+
+    def rows_by_value(self, count: int) -> "Ragged":
+        """For each value below `count` the rows that have it."""
+        owners = np.repeat(np.arange(len(self), dtype=np.int32), self.lengths)
+        starts = np.zeros(count + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.values, minlength=count), out=starts[1:])
+        return Ragged(owners[np.argsort(self.values, kind="stable")], starts)
+
     def _values_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """The values of some rows, one after the other."""
-        lengths = self.lengths[rows]
-        places = np.arange(lengths.sum()) + np.repeat(self.starts[rows] - np.cumsum(lengths) + lengths, lengths)
-        values: NDArray[np.int32] = self.values[places]
+        values: NDArray[np.int32] = self.values[self.places_of(rows)]
         return values
 
 

@@ -1,9 +1,6 @@
 """Pictures of a coding tree: a static SVG, and a page to look at it beside the taxonomy."""
 
-import base64
-import hashlib
 import html
-import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -17,6 +14,7 @@ import numpy as np
 from hitin.coding_tree.tree import CodingTree
 from hitin.coding_tree.writing import children_of, names_of, on_one_line, shown_layers
 from hitin.names import ROOT
+from hitin.pages import filled, policy_hash, safe_json
 from hitin.taxonomy import Taxonomy
 
 ROW = 18  # height of a label in the SVG; all lengths are in pixels
@@ -26,8 +24,6 @@ LETTER = 7.2  # the width of a letter at the font size of labels, about
 
 _GOLDEN_ANGLE = 137.508  # as a step between hues it keeps any number of colours apart
 _TONES = (0.46, 0.36, 0.54)  # lightness of the first eight colours, the next eight, the next; all readable on white
-_CUT_JSON = re.compile("[<>&\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_BLANK = re.compile(r"@@(\w+)@@")
 
 
 class Outline(NamedTuple):
@@ -220,15 +216,15 @@ def to_html(tree: CodingTree, taxonomy: Taxonomy | None = None, *, title: str = 
         data["taxonomy"] = {"ids": ids, **children}
         facts.append(("Taxonomy edges inside a top group", _kept_edges(drawn, ids, taxonomy)))
     template = files("hitin.coding_tree").joinpath("tree.html").read_text(encoding="utf-8")
-    blanks = {
-        "title": html.escape(on_one_line(title)),
-        "facts": "".join(f"<div><dt>{term}</dt><dd>{value}</dd></div>" for term, value in facts),
-        "panes": "one" if taxonomy is None else "two",
-        "data": _island(data),
-        "script_hash": _hash(template, "script"),
-        "style_hash": _hash(template, "style"),
-    }
-    return _BLANK.sub(lambda match: blanks[match[1]], template)  # in one pass, so that no name can be a blank
+    return filled(
+        template,
+        title=html.escape(on_one_line(title)),
+        facts="".join(f"<div><dt>{term}</dt><dd>{value}</dd></div>" for term, value in facts),
+        panes="one" if taxonomy is None else "two",
+        data=safe_json(data),
+        script_hash=_hash(template, "script"),
+        style_hash=_hash(template, "style"),
+    )
 
 
 def _vertex_names(tree: CodingTree, taxonomy: Taxonomy | None) -> list[str]:
@@ -285,13 +281,7 @@ def _bits(entropy: float) -> str:
     return f"{entropy:.4f} bits" if math.isfinite(entropy) else "not computed"
 
 
-def _island(data: object) -> str:
-    """JSON inside a page, where no name can end the script element or be read as anything but text."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return _CUT_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
 def _hash(template: str, element: str) -> str:
-    """What the content security policy calls the one script, or style sheet, that may run."""
+    """That of the one script, or style sheet, of the template."""
     inside: Sequence[str] = re.findall(rf"<{element}>(.*?)</{element}>", template, re.DOTALL)
-    return "sha256-" + base64.b64encode(hashlib.sha256(inside[0].encode()).digest()).decode()
+    return policy_hash(inside[0])

@@ -152,8 +152,8 @@ def _go_on(code: int) -> NoReturn:
 def _run(found: "Comparison", keep_models: bool) -> "Outcome":
     """Train what is wanted and not there yet."""
     from hitin.compare.display import showing
-    from hitin.compare.locking import locked
     from hitin.compare.running import run_cells
+    from hitin.locking import locked
 
     with locked(found.folder, "comparing"), showing(found.wanted, len(found.places)) as audience:
         return run_cells(

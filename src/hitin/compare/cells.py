@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
 
-from hitin.compare.locking import LOCK
+from hitin.locking import LOCK
 from hitin.methods import METHODS, WholeMethod
 from hitin.model_folder import remove_tree
 from hitin.settings import Run

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hitin.compare.cells import DATA, DataSet, read_json
+from hitin.compare.cells import DataSet, read_json
+from hitin.compare.data import data_file
 from hitin.compare.results import Results
 from hitin.compare.words import counted, machine_kind
 
@@ -44,7 +45,7 @@ def _progress(results: Results) -> str:
 
 def data_facts(results: Results, data: DataSet) -> dict[str, Any]:
     """Sizes of a data set; empty where it has not been read yet."""
-    return read_json(results.folder / DATA / f"{data.name}.json") or {}
+    return read_json(data_file(results.folder, data.name)) or {}
 
 
 def _data_fact(results: Results, data: DataSet) -> str:

@@ -13,7 +13,7 @@ from hitin.compare.results import Results, gather
 from hitin.compare.sentences import sentences
 from hitin.compare.statistics import RESAMPLES
 from hitin.compare.tables import DAGGER, DASH, Grid, GridCell, GridRow, grids
-from hitin.report.embedding import no_surrogates
+from hitin.pages import no_surrogates
 from hitin.writing import write_text
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from hitin.compare.results import COSTS, WAYS, Entry, Line, Results, Value, View, Way
 from hitin.compare.statistics import METRICS
-from hitin.report.embedding import no_surrogates
 
 COLUMNS = (
     "table",
@@ -49,7 +48,7 @@ def to_csv(results: Results) -> str:
     for view in results.views:
         for line in _view_lines(view):
             writer.writerow({name: _shown(value) for name, value in line.items()})
-    return no_surrogates(out.getvalue())
+    return out.getvalue()
 
 
 def _shown(value: object) -> object:

@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from hitin import __version__
 from hitin.compare.data import packed
+from hitin.compare.statistics import Packed, unpacked
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.evaluation import finite_logits
-from hitin.inputs import Documents
+from hitin.inputs import Documents, chunks
+from hitin.memory import most_held
 from hitin.methods.interface import trainable
 from hitin.methods.linear import LinearModel
 from hitin.metrics import Counts, macro_f1, micro_f1
@@ -33,9 +34,6 @@ from hitin.training.checkpoint import load_tensors
 from hitin.training.kept_weights import best_path
 from hitin.training.log import Watcher
 from hitin.training.progress import SELECT
-
-Packed = NDArray[np.uint8]
-"""(documents, |Y| / 8): decisions, packed along labels."""
 
 _AT_ONCE = 4096  # documents
 _WARM_UP = 256  # documents, before the clock is started
@@ -74,7 +72,7 @@ def _own(
     model, decisions = classifier.model_, classifier.decisions_
     tuned, half, seconds, timed = [], [], 0.0, 0
     decisions.decide(finite_logits(model, texts[:_WARM_UP]), model.taxonomy)
-    for some in _parts(texts, documents_at_once(model.taxonomy, _AT_ONCE)):
+    for some in chunks(texts, documents_at_once(model.taxonomy, _AT_ONCE)):
         started = time.perf_counter()
         logits = finite_logits(model, some)
         given = decisions.decide(logits, model.taxonomy)
@@ -107,23 +105,15 @@ def _of_other_epochs(
 
 def _at_half(model: NeuralModel, texts: Sequence[str], advance: Any) -> Packed:
     found = []
-    for some in _parts(texts, documents_at_once(model.taxonomy, _AT_ONCE)):
+    for some in chunks(texts, documents_at_once(model.taxonomy, _AT_ONCE)):
         found.append(np.packbits(finite_logits(model, some) > 0, axis=1))
         advance(len(some))
     return np.concatenate(found)
 
 
-def _parts(texts: Sequence[str], size: int) -> list[Sequence[str]]:
-    return [texts[start : start + size] for start in range(0, len(texts), size)]
-
-
 def _f1(decided: Packed, truth: Packed, labels: int) -> dict[str, float]:
-    counts, rows = Counts.zero(labels), max(1, (1 << 22) // labels)
-    for start in range(0, len(truth), rows):
-        given, actual = (
-            np.unpackbits(table[start : start + rows], axis=1, count=labels).astype(np.bool_)
-            for table in (decided, truth)
-        )
+    counts = Counts.zero(labels)
+    for _, given, actual in unpacked(decided, truth, labels):
         counts += Counts.of(given, actual)
     return {"micro_f1": micro_f1(counts), "macro_f1": macro_f1(counts)}
 
@@ -156,13 +146,9 @@ def peak_memory(model: Model) -> dict[str, Any]:
 
 
 def _peak_of_process() -> int:
-    """Linux counts in `ru_maxrss` the memory of the process that started this one, too, so it is asked otherwise."""
-    try:
-        found = re.search(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE)
-        if found:
-            return 1024 * int(found[1])
-    except OSError:
-        pass
+    held = most_held()
+    if held is not None:
+        return held
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
 

@@ -1,7 +1,6 @@
 """The page of a comparison: one file that loads nothing else, readable without its script."""
 
 import html
-import re
 from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -13,9 +12,7 @@ from hitin.compare.figures import figures
 from hitin.compare.results import Results, View
 from hitin.compare.sentences import judged
 from hitin.compare.tables import Grid, GridCell, GridRow, grids
-from hitin.report.embedding import no_surrogates, policy_hash
-
-_BLANK = re.compile(r"@@(\w+)@@")
+from hitin.pages import page
 
 
 def to_html(results: Results) -> str:
@@ -24,20 +21,17 @@ def to_html(results: Results) -> str:
     shared = files("hitin.report").joinpath("report.css").read_text(encoding="utf-8")
     style = f"{shared}\n{folder.joinpath('comparison.css').read_text(encoding='utf-8')}"
     script = f"(() => {{\n'use strict';\n{folder.joinpath('comparison.js').read_text(encoding='utf-8')}}})();"
-    blanks = {
-        "title": _text(f"Comparison: {Path(results.plan.file).stem}"),
-        "style": style,
-        "style_hash": policy_hash(style),
-        "script": script,
-        "script_hash": policy_hash(script),
-        "facts": "".join(_fact(*fact) for fact in facts(results)),
-        "contents": "".join(_link(view) for view in results.views),
-        "verdict": "\n".join(_verdicts(results)) or "<p class='about'>No table has a row of HiTIN.</p>",
-        "sections": "\n".join(_section(view, results) for view in results.views),
-        "made_by": f"hitin {__version__}",
-    }
-    template = folder.joinpath("comparison.html").read_text(encoding="utf-8")
-    return no_surrogates(_BLANK.sub(lambda match: blanks[match[1]], template))  # in one pass: no name can be a blank
+    return page(
+        folder.joinpath("comparison.html").read_text(encoding="utf-8"),
+        style=style,
+        script=script,
+        title=_text(f"Comparison: {Path(results.plan.file).stem}"),
+        facts="".join(_fact(*fact) for fact in facts(results)),
+        contents="".join(_link(view) for view in results.views),
+        verdict="\n".join(_verdicts(results)) or "<p class='about'>No table has a row of HiTIN.</p>",
+        sections="\n".join(_section(view, results) for view in results.views),
+        made_by=f"hitin {__version__}",
+    )
 
 
 def _fact(term: str, text: str) -> str:

@@ -12,9 +12,10 @@ from typing import Any
 
 from hitin.compare.cells import DataSet, Plan, Row, Table
 from hitin.compare.published import TABLES, published_data
-from hitin.compare.rows import ABLATIONS, HITIN, RowBuilder, ablation_rows, all_options, check_may_be_set, options_of
+from hitin.compare.rows import ABLATIONS, HITIN, RowBuilder, ablation_rows, check_may_be_set
 from hitin.errors import InputError, listed, shown
 from hitin.methods import METHODS
+from hitin.settings import all_options, options_of
 
 LINEAR = "linear"
 """The row that every table begins with."""

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hitin.compare.cells import DATA, DECISIONS
+from hitin.compare.cells import DECISIONS
+from hitin.compare.data import truth_file
 from hitin.compare.statistics import RESAMPLES, Packed, Resampled, Resamples
 from hitin.errors import InputError
 from hitin.writing import replacing
@@ -60,12 +61,12 @@ class ResampledScores:
 
     def _key(self, data: str, cell: Path) -> str:
         """Of all that the resampled scores depend on."""
-        files = (self.folder / DATA / f"{data}.npz", cell / DECISIONS)
+        files = (truth_file(self.folder, data), cell / DECISIONS)
         return "-".join([str(self.resamples), *(_fingerprint(file) for file in files)])
 
     def _worked_out(self, data: str, cell: Path) -> dict[str, Resampled]:
         if data not in self._drawn:
-            truth = _arrays(self.folder / DATA / f"{data}.npz")
+            truth = _arrays(truth_file(self.folder, data))
             self._drawn[data] = Resamples(truth[TRUTH], int(truth["labels"]), resamples=self.resamples)
         drawn, decisions = self._drawn[data], _arrays(cell / DECISIONS)
         labels = int(decisions.pop("labels", drawn.labels))

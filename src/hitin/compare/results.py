@@ -177,8 +177,9 @@ class _Entries:
     def of(self, row: Row, data: str) -> Entry:
         seeds = self.plan.seeds(row, data)
         cells = [cell for seed in seeds if (cell := self.cells.get((data, row.text, seed)))]
-        done = [(cell, result) for cell in cells if (result := cell.result()) is not None]
-        failures = [failure for cell in cells if cell.result() is None and (failure := cell.failure()) is not None]
+        found = [(cell, cell.result()) for cell in cells]
+        done = [(cell, result) for cell, result in found if result is not None]
+        failures = [failure for cell, result in found if result is None and (failure := cell.failure()) is not None]
         return Entry(
             seeds=tuple(cell.seed for cell, _ in done),
             wanted=len(seeds),

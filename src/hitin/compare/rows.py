@@ -1,23 +1,17 @@
 """Rows of a table: a method with the options of the file, and the ablations of HiTIN."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
 
 from hitin.compare.cells import Kind, Row
 from hitin.decisions.settings import DecisionSettings
-from hitin.encoders.bag import BagSettings
-from hitin.encoders.textrcnn import TextRCNNSettings
-from hitin.encoders.tfidf import TfidfSettings
-from hitin.encoders.transformer import TransformerSettings
 from hitin.errors import InputError
-from hitin.losses import LossSettings
 from hitin.methods import METHODS, WholeMethod
 from hitin.methods.hitin import Pooling
-from hitin.option_values import bad_option, types_of
-from hitin.settings import BAG, TEXTRCNN, TFIDF, Run
+from hitin.option_values import bad_option
+from hitin.settings import BAG, TEXTRCNN, TFIDF, Run, options_of
 
 Options = Mapping[str, Any]
 
@@ -43,8 +37,7 @@ _SET_HERE = {
     "validation": "All methods see the same documents: give the data set `val`, or a tenth of `train` is held out.",
     "preset": "Write its options out: a table shows what it compares.",
 }
-_COMMON: tuple[Any, Any] = (DecisionSettings, LossSettings)
-_DECISIONS, _LOSS = (frozenset(types_of(settings)) for settings in _COMMON)
+_DECISIONS = frozenset(field.name for field in fields(DecisionSettings))
 _DECIDED = "One rule holds for all: decisions are chosen on validation documents for the mean of micro-F1 and macro-F1."
 
 
@@ -100,23 +93,6 @@ def check_may_be_set(name: str) -> None:
     """Refuse options that would have rows compared by different rules."""
     if name in _SET_HERE or name in _DECISIONS:
         raise bad_option(f"{name} cannot be set in a comparison", _SET_HERE.get(name, _DECIDED))
-
-
-def options_of(run: Run) -> set[str]:
-    """The options that mean something to a run."""
-    sections = run.to_dict()
-    kinds: list[Any] = [type(run.encoder), type(run.method)]
-    own = {name for kind in kinds for name in types_of(kind)}
-    of_loss = _LOSS if "loss" in sections else frozenset()  # also what is not given
-    return own | of_loss | {name for section in sections.values() for name in section}
-
-
-@cache
-def all_options() -> frozenset[str]:
-    """Every option that some method or text encoder knows."""
-    encoders: tuple[Any, ...] = (TextRCNNSettings, BagSettings, TransformerSettings, TfidfSettings)
-    of_encoders = {name for encoder in encoders for name in types_of(encoder)}
-    return frozenset(of_encoders.union(*(options_of(Run.of(method=method)) for method in METHODS)))
 
 
 def ablation_rows(builder: RowBuilder, base: Row, options: Options, wanted: tuple[str, ...]) -> Iterator[Row]:

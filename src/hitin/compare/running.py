@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from hitin.compare.cells import ERRORS, FAILURE, TRAINED, Cell, Plan, cell_key, once, tidy
@@ -91,14 +90,10 @@ def _unfinished(cells: Iterable[Cell], keep_models: bool) -> Iterator[Cell]:
 @contextmanager
 def _polite_kills() -> Iterator[None]:
     """A polite kill is as good as Ctrl-C."""
-
-    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        raise KeyboardInterrupt
-
     if threading.current_thread() is not threading.main_thread():  # elsewhere signals do not arrive
         yield
         return
-    before = signal.signal(signal.SIGTERM, stop)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:

@@ -1,6 +1,6 @@
 """Whether a row is really worse than the best one: the paired bootstrap over documents, and Holm's correction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.metrics.bootstrap import Floats, blocks_of, centred, interval, usual_blocks, weights_of
+from hitin.metrics.counts import Decided
 from hitin.metrics.label_sums import LabelSums
 from hitin.metrics.looking import Cells
 
@@ -41,6 +42,16 @@ class Comparison:
         return self.corrected < SIGNIFICANT
 
 
+def unpacked(given: Packed, truth: Packed, labels: int) -> Iterator[tuple[int, Decided, Decided]]:
+    """Decisions and truth of some documents at a time, with the number of the first of them."""
+    step = max(1, _CELLS // max(labels, 1))
+    for start in range(0, len(truth), step):
+        decided, true = (
+            np.unpackbits(table[start : start + step], axis=1, count=labels).view(np.bool_) for table in (given, truth)
+        )
+        yield start, decided, true
+
+
 class Resamples:
     """The test documents of a data set, drawn anew many times: the same resamples for every row."""
 
@@ -66,10 +77,7 @@ class Resamples:
 
     def _sums(self, given: Packed) -> LabelSums:
         sums = LabelSums(self.labels, self._blocks)
-        step = max(1, _CELLS // max(self.labels, 1))
-        for start in range(0, len(self.truth), step):
-            tables = (table[start : start + step] for table in (given, self.truth))
-            decided, true = (np.unpackbits(table, axis=1, count=self.labels).view(np.bool_) for table in tables)
+        for start, decided, true in unpacked(given, self.truth, self.labels):
             blocks = blocks_of(start, len(true), self._blocks, self.seed)
             cells = Cells.of(decided)
             sums.add_labels(blocks, cells.among(true), cells, Cells.of(true))

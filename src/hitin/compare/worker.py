@@ -15,18 +15,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from hitin.compare.cells import DECISIONS, FAILURE, FORMAT, MODEL, RESULT, TRAINED, DataSet, read_json, result_in, tidy
 from hitin.compare.data import Splits, read_splits, write_tables
 from hitin.compare.events import EventWriter
-from hitin.compare.locking import locked
 from hitin.compare.measuring import Scored, device_of, machine, parameters, peak_memory, score
 from hitin.errors import HitinError, InputError, first_line
 from hitin.estimator import HierarchicalTextClassifier
+from hitin.locking import locked
 from hitin.memory import keep_freed_memory
 from hitin.model_folder import is_model, remove_tree
 from hitin.training.progress import SELECT
+from hitin.training.shortage import is_shortage
 from hitin.writing import write_text
 
 INTERRUPTED = 130
@@ -188,7 +187,7 @@ def _stop_when_alone() -> None:
 
 def _reason(error: Exception) -> str:
     """For people."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+    if is_shortage(error):
         return f"there is not enough memory: {first_line(error)}"
     return str(error) if isinstance(error, HitinError) else f"{type(error).__name__}: {first_line(error)}"
 

@@ -142,20 +142,19 @@ class LabelTexts(nn.Module):
     def forward(self, encoder: TextEncoder, step: int) -> Tensor:
         """(N, d)"""
         if step % self.refresh == 0 and step != self.read_at:  # several batches may belong to one step
-            self.get_buffer("vectors").copy_(self._read(encoder))
+            self._read(encoder)
             self.read_at = step
         return self.get_buffer("vectors").clone()  # what is read anew is not to change what was computed from it
 
     @torch.no_grad()
-    def _read(self, encoder: TextEncoder) -> Tensor:
+    def _read(self, encoder: TextEncoder) -> None:
         assert self.texts is not None
-        vectors = self.get_buffer("vectors").clone()
+        vectors = self.get_buffer("vectors")
         nothing = Ragged.of([[]] * len(self.texts))
         labels = Examples(self.texts, nothing, label_count=0)
         for rows in by_length(self.texts.lengths, _AT_ONCE):
             batch = labels.batch(rows).to(vectors.device)
             vectors[torch.from_numpy(rows).to(vectors.device)] = encoded(encoder, batch).vector.to(vectors.dtype)
-        return vectors
 
 
 class Compared(NamedTuple):

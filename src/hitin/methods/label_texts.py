@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.methods.interface import Facts, Fidelity
-from hitin.taxonomy.taxonomy import Ids, run_starts
+from hitin.taxonomy.taxonomy import Ids
 from hitin.tokens import Ragged
 
 _AT_ONCE = 16 * 1024  # documents whose tokens are counted together
@@ -24,8 +24,7 @@ class _Weighed(NamedTuple):
 
     def of(self, documents: Ids) -> tuple[Tokens, NDArray[np.float64]]:
         """Those of some documents, one after the other."""
-        starts, lengths = self.tokens.starts[documents], self.tokens.lengths[documents]
-        places = np.arange(lengths.sum()) + np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
+        places = self.tokens.places_of(documents)
         return self.tokens.values[places], self.weights[places]
 
 
@@ -50,7 +49,9 @@ def _chosen(facts: Facts, words: int, fidelity: Fidelity) -> Iterator[Tokens]:
     weighed = _counted(facts.train.tokens, facts.frame)
     if fidelity == "clean":
         weighed = _tf_idf(weighed)
-    for documents in _documents_of_labels(facts.train.labels, facts.train.label_count):
+    by_label = facts.train.labels.rows_by_value(facts.train.label_count)
+    for label in range(len(by_label)):
+        documents = by_label[label].astype(np.int64)
         tokens, weights = weighed.of(documents)
         if fidelity == "clean":
             yield _heaviest(tokens, weights)[:words]
@@ -77,14 +78,6 @@ def _all_have(documents: Ragged, places: Ids, wanted: Tokens) -> bool:
         return False
     found = documents.values[places[:, None] + np.arange(len(wanted))]
     return bool((found == wanted).all())
-
-
-def _documents_of_labels(labels: Ragged, count: int) -> Iterator[Ids]:
-    """The documents of each label."""
-    owners = np.repeat(np.arange(len(labels)), labels.lengths)[np.argsort(labels.values, kind="stable")]
-    starts = run_starts(labels.values.astype(np.int64), count)
-    for label in range(count):
-        yield owners[starts[label] : starts[label + 1]]
 
 
 def _counted(tokens: Ragged, left_out: Tokens) -> _Weighed:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from hitin.extras import need
 from hitin.model import Advance
 from hitin.option_values import bad_option
-from hitin.taxonomy.taxonomy import run_starts
 from hitin.tokens import Ragged
 
 SCALE = 5.0
@@ -111,13 +110,11 @@ def fit_margins(
     Labels are learnt side by side in threads. The primal solver draws no random numbers, unlike the dual one, whose
     threads would share them: the same documents give the same weights.
     """
-    order = np.argsort(labels.values, kind="stable")
-    documents = np.repeat(np.arange(len(labels)), labels.lengths)[order]
-    starts = run_starts(labels.values.astype(np.int64), count)
+    documents = labels.rows_by_value(count)
     exact = rows.astype(np.float64)
 
     def fit(label: int) -> _Fitted:
-        return _fit(exact, documents[starts[label] : starts[label + 1]], settings)
+        return _fit(exact, documents[label], settings)
 
     fitted = list(_side_by_side(fit, count, advance))
     lengths = np.array([len(each.values) for each in fitted])
@@ -131,7 +128,7 @@ def fit_margins(
     return margins, sum(not each.is_settled for each in fitted)
 
 
-def _fit(rows: Any, members: NDArray[np.int64], settings: LinearSettings) -> _Fitted:
+def _fit(rows: Any, members: NDArray[np.int32], settings: LinearSettings) -> _Fitted:
     """The machine of the label that the documents `members` have."""
     if len(members) in (0, rows.shape[0]):
         certain = SCALE * (_CERTAIN if len(members) else -_CERTAIN)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from hitin import __version__
 from hitin.errors import InputError
 from hitin.metrics import Counts, Difference, Scores
+from hitin.pages import no_surrogates, safe_json
 from hitin.report.confusions import Confusion
-from hitin.report.embedding import no_surrogates, safe_json
 from hitin.report.examples import Example
 from hitin.taxonomy import Taxonomy
 from hitin.writing import check_writable, replacing

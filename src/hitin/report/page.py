@@ -1,21 +1,18 @@
 """The page of a report: its template, style and script put together, with the data they draw."""
 
 import html
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
+from hitin.pages import no_surrogates, page, safe_json
 from hitin.report.contents import Report
-from hitin.report.embedding import no_surrogates, policy_hash, safe_json
 from hitin.report.examples import Example, whereabouts
 from hitin.report.figures import BINS, difference_figures, figures, level_figures, reliability_curves
 
 SCRIPTS = ("base", "scores", "scatter", "tree", "search", "reliability", "confusions", "documents", "start")
 MOST_CONFUSIONS = 400  # that the page holds
-
-_BLANK = re.compile(r"@@(\w+)@@")
 
 
 def to_html(report: Report) -> str:
@@ -24,16 +21,13 @@ def to_html(report: Report) -> str:
     style = folder.joinpath("report.css").read_text(encoding="utf-8")
     parts = [folder.joinpath("script", f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     script = "\n".join(["(() => {", "'use strict';", *parts, "})();"])
-    blanks = {
-        "title": html.escape(no_surrogates(f"{report.about.model}: evaluation")),
-        "style": style,
-        "style_hash": policy_hash(style),
-        "script": script,
-        "script_hash": policy_hash(script),
-        "data": safe_json(page_data(report)),
-    }
-    template = folder.joinpath("report.html").read_text(encoding="utf-8")
-    return _BLANK.sub(lambda match: blanks[match[1]], template)  # in one pass, so that no name can be a blank
+    return page(
+        folder.joinpath("report.html").read_text(encoding="utf-8"),
+        style=style,
+        script=script,
+        title=html.escape(no_surrogates(f"{report.about.model}: evaluation")),
+        data=safe_json(page_data(report)),
+    )
 
 
 def page_data(report: Report) -> dict[str, Any]:

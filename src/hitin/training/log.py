@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from hitin.errors import InputError
 from hitin.extras import need
+from hitin.locking import busy, is_mine
 from hitin.model import Advance
 from hitin.writing import unwritable
 
@@ -104,20 +104,9 @@ class TrainingLog:
 
     def _lock(self) -> None:
         """Keep others out of the folder; a kill frees it."""
-        try:
-            import fcntl
-
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not is_mine(self._file):
             self._file.close()
-            raise InputError(
-                "another process is training in this folder",
-                kind="busy-folder",
-                file=str(self._folder),
-                remedy="Wait for it, stop it, or choose another folder.",
-            ) from error
-        except (ImportError, OSError):  # a system or a disk without locks
-            return
+            raise busy(self._folder, "training")
 
     @contextmanager
     def _telling(self) -> Iterator[None]:

@@ -23,19 +23,15 @@ def locked(folder: Path, doing: str, *, patience: float = 0.0) -> Iterator[None]
         raise unwritable(folder / LOCK, error) from error
     with file:
         end = time.monotonic() + patience
-        while not _lock(file):
+        while not is_mine(file):
             if time.monotonic() >= end:
-                raise InputError(
-                    f"another process is {doing} in this folder",
-                    kind="busy-folder",
-                    file=str(folder),
-                    remedy="Wait for it, stop it, or choose another folder.",
-                )
+                raise busy(folder, doing)
             time.sleep(_LOOK_EVERY)
         yield
 
 
-def _lock(file: IO[bytes]) -> bool:
+def is_mine(file: IO[bytes]) -> bool:
+    """Keep other processes from a file as long as it is open; whether none had it before."""
     try:
         import fcntl
 
@@ -45,3 +41,12 @@ def _lock(file: IO[bytes]) -> bool:
     except (ImportError, OSError):  # a system or a disk without locks
         return True
     return True
+
+
+def busy(folder: Path, doing: str) -> InputError:
+    return InputError(
+        f"another process is {doing} in this folder",
+        kind="busy-folder",
+        file=str(folder),
+        remedy="Wait for it, stop it, or choose another folder.",
+    )
