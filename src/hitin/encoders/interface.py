@@ -73,6 +73,9 @@ class TextEncoder(nn.Module):
         With `keep`, the weights for it stay where they are, not to be trained.
         """
 
+    def for_export(self) -> None:
+        """Compute from now on by operations that other runtimes know; the same numbers, perhaps slower."""
+
     def depths(self) -> Iterator[tuple[str, nn.Parameter, int]]:
         """Each parameter with its distance from the top, for learning rates that fall with depth."""
         for name, parameter in self.named_parameters():

@@ -83,6 +83,7 @@ class TextRCNN(TextEncoder):
         self.word_dropout = settings.word_dropout
         self.widths = Widths(settings.filters * len(settings.kernels), 2 * settings.hidden, width)
         self.makes_vector = True
+        self.packs = True
 
     def forward(self, ids: Tensor, lengths: Tensor, words: Tensor | None = None) -> Encoded:
         if words is None:
@@ -108,6 +109,9 @@ class TextRCNN(TextEncoder):
         else:
             self.convolutions = nn.ModuleList()
 
+    def for_export(self) -> None:
+        self.packs = False
+
     def _read(self, words: Tensor, lengths: Tensor) -> Tensor:
         """What the GRU makes of each word, always in full precision.
 
@@ -115,8 +119,32 @@ class TextRCNN(TextEncoder):
         scales them up, and at thousands of labels all of them are small.
         """
         with torch.autocast(words.device.type, enabled=False):
+            if not self.packs:
+                return self._read_padded(words, lengths)
             packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
             tokens, _ = pad_packed_sequence(self.gru(packed)[0], batch_first=True, total_length=words.shape[1])
+        return tokens
+
+    def _read_padded(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """The same without packing: each way reads to the end of the batch, the way back from a document's last word.
+
+        What is read at padding comes after all words and so reaches none of them.
+        """
+        places = torch.arange(words.shape[1], device=words.device)
+        mask = token_mask(lengths, words.shape[1], words.device)
+        back = torch.where(mask, lengths.to(words.device)[:, None] - 1 - places, places)[:, :, None]  # (B, L, 1)
+        for layer in range(self.gru.num_layers):
+            there = self._one_way(words, f"l{layer}")
+            turned = words.gather(1, back.expand_as(words))
+            and_back = self._one_way(turned, f"l{layer}_reverse")
+            words = torch.cat([there, and_back.gather(1, back.expand_as(and_back))], dim=2)  # (B, L, 2h)
+        return words * mask[:, :, None]
+
+    def _one_way(self, words: Tensor, name: str) -> Tensor:
+        """(B, L, h): what one layer of the GRU makes of words, read from the left."""
+        weights = [getattr(self.gru, f"{kind}_{name}") for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+        start = words.new_zeros(1, words.shape[0], self.gru.hidden_size)
+        tokens, _ = torch.gru(words, start, weights, True, 1, 0.0, self.training, False, True)
         return tokens
 
     def _over_time(self, convolution: nn.Module, by_time: Tensor, lengths: Tensor) -> Tensor:
