@@ -66,6 +66,7 @@ class Bag(TextEncoder):
         self.norm = nn.LayerNorm(settings.embedding)
         self.word_dropout = settings.word_dropout
         self.widths = Widths.of(settings.embedding)
+        self.gathers = False
         self.register_buffer("weights", torch.ones(vocabulary) if weights is None else torch.from_numpy(weights))
 
     def forward(self, ids: Tensor, lengths: Tensor, words: Tensor | None = None) -> Encoded:
@@ -75,8 +76,20 @@ class Bag(TextEncoder):
         if self.training and self.word_dropout:
             weights = weights * (torch.rand_like(weights) >= self.word_dropout)
         weights = functional.normalize(weights, dim=1)
-        starts = functional.pad(lengths.cumsum(0)[:-1], (1, 0)).to(ids.device)
         with torch.autocast(ids.device.type, enabled=False):  # sums of very many small numbers
-            summed = self.embedding(ids[inside], starts, per_sample_weights=weights[inside])
+            summed = self._gathered(ids, weights) if self.gathers else self._summed(ids, weights, inside, lengths)
         vector = torch.relu(self.norm(summed))  # (B, d)
-        return Encoded(vector, vector[:, None], inside.new_ones(len(ids), 1))
+        return Encoded(vector, vector[:, None], inside[:, :1])  # of a document, a feature at least
+
+    def for_export(self) -> None:
+        self.gathers = True
+
+    def _summed(self, ids: Tensor, weights: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
+        """(B, d): the sum of the features of each document, of which no table is made."""
+        starts = functional.pad(lengths.cumsum(0)[:-1], (1, 0)).to(ids.device)
+        summed: Tensor = self.embedding(ids[inside], starts, per_sample_weights=weights[inside])
+        return summed
+
+    def _gathered(self, ids: Tensor, weights: Tensor) -> Tensor:
+        """The same by a table of all features, (B, L, d), those of padding with the weight 0."""
+        return (weights[:, None] @ functional.embedding(ids, self.embedding.weight))[:, 0]
