@@ -1,0 +1,99 @@
+"""Plots as SVG that stand alone: lines through points on logarithmic axes, colours and fonts inside."""
+
+import html
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+WIDTH, HEIGHT = 560, 360  # in pixels
+LEFT, RIGHT, TOP, BOTTOM = 70, 170, 34, 52
+COLOURS = ("#0b62a4", "#d1495b", "#2e933c", "#8f5db7", "#b8860b", "#4a4a4a")
+Points = Sequence[tuple[float, float]]
+
+
+def slope(points: Points) -> float:
+    """The power with which y grows with x: the slope of the straight line nearest to the points on both logarithms."""
+    xs, ys = [math.log(x) for x, _ in points], [math.log(max(y, 1e-12)) for _, y in points]
+    middle_x, middle_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    across = sum((x - middle_x) ** 2 for x in xs)
+    return sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys, strict=True)) / across if across else math.nan
+
+
+def lines(title: str, x_title: str, y_title: str, series: Mapping[str, Points]) -> str:
+    """A line for each name, with its slope beside the name."""
+    field = _Field([point for points in series.values() for point in points])
+    marks = [*field.grid(), *_titles(title, x_title, y_title)]
+    for number, (name, points) in enumerate(series.items()):
+        marks += _line(name, points, field, number)
+    size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
+    font = 'font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#222222"'
+    paper = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>'
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>', paper, *marks, "</svg>", ""])
+
+
+class _Field:
+    """Where values lie, from power of ten to power of ten."""
+
+    def __init__(self, points: Points) -> None:
+        self.x_powers = _powers([x for x, _ in points])
+        self.y_powers = _powers([y for _, y in points])
+
+    def across(self, value: float) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * _part(value, self.x_powers)
+
+    def down(self, value: float) -> float:
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * _part(value, self.y_powers)
+
+    def grid(self) -> Iterator[str]:
+        for power in self.x_powers:
+            x = self.across(10.0**power)
+            yield _stroke(x, TOP, x, HEIGHT - BOTTOM)
+            yield _text(x, HEIGHT - BOTTOM + 18, _power(power), "middle")
+        for power in self.y_powers:
+            y = self.down(10.0**power)
+            yield _stroke(LEFT, y, WIDTH - RIGHT, y)
+            yield _text(LEFT - 8, y + 4, _power(power), "end")
+
+
+def _powers(values: Sequence[float]) -> list[int]:
+    """The powers of ten around the values, two at least."""
+    logs = [math.log10(max(value, 1e-12)) for value in values]
+    low, high = math.floor(min(logs)), math.ceil(max(logs))
+    return list(range(low, max(high, low + 1) + 1))
+
+
+def _part(value: float, powers: Sequence[int]) -> float:
+    return (math.log10(max(value, 1e-12)) - powers[0]) / (powers[-1] - powers[0])
+
+
+def _power(power: int) -> str:
+    return f"{10**power:,}" if power >= 0 else f"{10.0**power:.{-power}f}"
+
+
+def _line(name: str, points: Points, field: _Field, number: int) -> Iterator[str]:
+    colour = COLOURS[number % len(COLOURS)]
+    places = [(field.across(x), field.down(y)) for x, y in points]
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    yield f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
+    for x, y in places:
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
+    top = TOP + 12 + 34 * number
+    yield f'<rect x="{WIDTH - RIGHT + 14}" y="{top - 9}" width="10" height="10" fill="{colour}"/>'
+    yield _text(WIDTH - RIGHT + 30, top, name)
+    yield _text(WIDTH - RIGHT + 30, top + 15, f"slope {slope(points):.2f}")
+
+
+def _titles(title: str, x_title: str, y_title: str) -> Iterator[str]:
+    yield _text(LEFT, 20, title, weight="bold")
+    yield _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, x_title, "middle")
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    turned = f'transform="rotate(-90 16 {middle:.1f})"'
+    yield f'<text x="16" y="{middle:.1f}" text-anchor="middle" {turned}>{html.escape(y_title)}</text>'
+
+
+def _stroke(x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#dddddd"/>'
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start", weight: str = "normal") -> str:
+    style = f'text-anchor="{anchor}" font-weight="{weight}"'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{html.escape(text)}</text>'
