@@ -17,7 +17,15 @@ from hitin.encoders.textrcnn import TextRCNN, TextRCNNSettings
 from hitin.encoders.transformer import Transformer, TransformerSettings
 from hitin.errors import InputError
 from hitin.methods.flat import Flat, FlatSettings
-from hitin.methods.hitin import HiTIN, HiTINSettings, LeafLayer, MixedLeafLayer, NodeBatchNorm, _sum_of_children
+from hitin.methods.hitin import (
+    HiTIN,
+    HiTINSettings,
+    LeafLayer,
+    MixedLeafLayer,
+    NodeBatchNorm,
+    _sum_of_children,
+    remember,
+)
 from tests.networks import Largest, NaiveHiTIN, label_tree, two_layers, vectors
 from tests.strategies import taxonomies
 
@@ -149,18 +157,23 @@ def test_a_last_batch_of_one_document_can_be_learnt_from(labels: int, height: in
     close(module.get_buffer(f"{top}.running_var"), before[f"{top}.running_var"])
 
 
+def seen_by(norm: NodeBatchNorm, batch: Tensor) -> None:
+    norm(batch)
+    remember([norm])
+
+
 def test_statistics_are_the_mean_of_the_first_batches() -> None:
     norm = NodeBatchNorm(3).double()
     batches = [torch.randn(4, 2, 3, dtype=torch.float64) * 9 + 100 for _ in range(3)]
     for batch in batches:
-        norm(batch)
+        seen_by(norm, batch)
     rows = [batch.reshape(-1, 3) for batch in batches]
     close(norm.running_mean, torch.stack([each.mean(dim=0) for each in rows]).mean(dim=0))
     close(norm.running_var, torch.stack([each.var(dim=0) for each in rows]).mean(dim=0))
     for _ in range(100):
-        norm(batches[0])
+        seen_by(norm, batches[0])
     before = norm.running_mean.clone()
-    norm(batches[1])
+    seen_by(norm, batches[1])
     close(norm.running_mean, 0.9 * before + 0.1 * rows[1].mean(dim=0))
 
 
@@ -241,7 +254,9 @@ def test_sums_over_many_children_lose_nothing_in_half_precision() -> None:
     assert _sum_of_children(nodes, parents, 2).tolist() == [[[500.0], [500.0]]]
 
 
-def test_halves_are_precise_enough() -> None:
+@pytest.mark.parametrize("many", [0, 1 << 20])
+def test_halves_are_precise_enough(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hitin.methods.hitin._MANY", many)
     torch.manual_seed(0)
     module = HiTIN(label_tree(200), Widths.of(64), HiTINSettings(width=64, leaf_dropout=0.0))
     text = torch.randn(32, 64).relu()

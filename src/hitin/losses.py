@@ -145,12 +145,14 @@ def recursive_regularisation(weight: Tensor, edges: Tensor, *, form: Regularisat
     """
     _check_choice("form of the recursive regularisation", form, get_args(Regularisation))
     weight = _at_least_float32(weight)
-    parents, children = weight[edges[:, 0]], weight[edges[:, 1]]  # (m, d)
+    # rows are selected, not indexed: on the way back of an index all rows would be sorted first
+    parents, children = weight.index_select(0, edges[:, 0]), weight.index_select(0, edges[:, 1])  # (m, d)
     if form == "difference":
-        return (parents - children).square().sum() / 2
+        apart = (parents - children).flatten()
+        return torch.dot(apart, apart) / 2
     squares = (parents.square() - children.square()).square().sum(dim=1)
-    apart = squares > 0  # of equal rows the root has no finite gradient: that of 1 is taken, times 0
-    return (torch.where(apart, squares, 1).sqrt() * apart).sum() / 2
+    differs = squares > 0  # of equal rows the root has no finite gradient: that of 1 is taken, times 0
+    return (torch.where(differs, squares, 1).sqrt() * differs).sum() / 2
 
 
 def _at_least_float32(values: Tensor) -> Tensor:

@@ -31,6 +31,7 @@ Pooling = Literal["sum", "mean", "max", "root"]
 Leaves = Literal["paper", "mixed"]
 Norm = Literal["batch", "layer"]
 
+_MANY = 1 << 20  # numbers of nodes from which half precision saves more than the change to it costs
 _LEAVES_AT_ONCE = 64  # leaves that exist at a time where the maximum over them is wanted
 
 
@@ -101,15 +102,26 @@ class HiTIN(Method):
         return logits
 
     def read_out(self, text: Tensor) -> Tensor:
-        """(B, d) -> (B, d_T): the vector of the whole tree."""
+        """(B, d) -> (B, d_T): the vector of the whole tree.
+
+        It is in full precision but for the nodes of large layers: what is small is sooner computed than cast.
+        """
+        half = _half_precision(text.device)
         leaves: LeafLayer | MixedLeafLayer = self.leaves(text, self._parents(0))
+        with torch.autocast(text.device.type, enabled=False):
+            pooled = self._layers(leaves, half)
+            remember([norm for norm in self.layers.modules() if isinstance(norm, NodeBatchNorm)])
+            return pooled[-1] if self.pooling == "root" else torch.cat(pooled, dim=1)  # Eq. 11
+
+    def _layers(self, leaves: "LeafLayer | MixedLeafLayer", half: torch.dtype | None) -> list[Tensor]:
+        """(B, d) for each layer, pooled."""
         pooled = [] if self.pooling == "root" else [leaves.pooled(self.pooling)]  # X^0
-        nodes = leaves.next_layer(self._mlp(0))
-        pooled.append(self._pooled(nodes))
+        nodes = leaves.next_layer(self._mlp(0), half)
         for layer in range(1, self.tree.height):  # Eq. 10
-            nodes = self._mlp(layer)(_sum_of_children(nodes, self._parents(layer), self._sizes[layer + 1]))
-            pooled.append(self._pooled(nodes))
-        return pooled[-1] if self.pooling == "root" else torch.cat(pooled, dim=1)  # Eq. 11
+            sums = _sum_of_children(nodes, self._parents(layer), self._sizes[layer + 1])
+            pooled.append(self._pooled(nodes, sums))
+            nodes = self._mlp(layer)(sums, half)
+        return [*pooled, self._pooled(nodes, nodes)]
 
     @property
     def _sizes(self) -> tuple[int, ...]:
@@ -124,11 +136,12 @@ class HiTIN(Method):
         assert isinstance(mlp, NodeMLP)
         return mlp
 
-    def _pooled(self, nodes: Tensor) -> Tensor:
-        """(B, n, d) -> (B, d)"""
+    def _pooled(self, nodes: Tensor, sums: Tensor) -> Tensor:
+        """(B, n, d) -> (B, d): a layer, whose nodes are summed already below each node of the next, if not further."""
         if self.pooling == "max":
-            return nodes.amax(dim=1)
-        return nodes.sum(dim=1) / _pool_size(self.pooling, nodes.shape[1])
+            return _wide(nodes.amax(dim=1))
+        whole = sums.squeeze(1) if sums.shape[1] == 1 else sums.sum(dim=1)
+        return whole / _pool_size(self.pooling, nodes.shape[1])
 
 
 def _pool_size(pooling: Pooling, nodes: int) -> float:
@@ -154,11 +167,28 @@ def _usual_sizes(pooling: Pooling, layer_sizes: Sequence[int]) -> list[float]:
     return [max(1.0, count / _pool_size(pooling, nodes)) for count, nodes in zip(counts, layer_sizes, strict=True)]
 
 
+def _wide(values: Tensor) -> Tensor:
+    """In full precision."""
+    return values if values.dtype == torch.float64 else values.float()
+
+
+def _half_precision(device: torch.device) -> torch.dtype | None:
+    """That of mixed precision, where it is on."""
+    return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else None
+
+
+def _linear(layer: nn.Linear, nodes: Tensor, half: torch.dtype | None) -> Tensor:
+    """Of many nodes in half precision, where there is one."""
+    if half is None or nodes.numel() < _MANY:
+        return functional.linear(_wide(nodes), layer.weight, layer.bias)
+    return functional.linear(nodes.to(half), layer.weight.to(half), layer.bias.to(half))
+
+
 def _sum_of_children(nodes: Tensor, parents: Tensor, count: int) -> Tensor:
     """(B, n, d) -> (B, count, d): the sum over the children of each node of the layer above, in full precision."""
-    nodes = nodes if nodes.dtype == torch.float64 else nodes.float()
     if count == 1:
-        return nodes.sum(dim=1, keepdim=True)
+        return nodes.sum(dim=1, keepdim=True, dtype=torch.promote_types(nodes.dtype, torch.float32))
+    nodes = _wide(nodes)
     return nodes.new_zeros(nodes.shape[0], count, nodes.shape[2]).index_add_(1, parents, nodes)
 
 
@@ -172,49 +202,54 @@ class NodeMLP(nn.Module):
         self.second = nn.Linear(width, width)
         self.second_norm = _NORMS[norm](width)
 
-    def forward(self, nodes: Tensor) -> Tensor:
-        """(B, n, d) -> (B, n, d)"""
-        return self._second_half(self.first_norm(self.first(nodes)))
+    def forward(self, nodes: Tensor, half: torch.dtype | None) -> Tensor:
+        """(B, n, d) -> (B, n, d); many nodes in `half` precision, where it is one."""
+        return self._second_part(self.first_norm(_linear(self.first, nodes, half)), half)
 
-    def folded(self, scale: Tensor, text: Tensor, offset: Tensor) -> Tensor:
+    def folded(self, scale: Tensor, text: Tensor, offset: Tensor, half: torch.dtype | None) -> Tensor:
         """`forward` of the nodes a_u p + c_u: `scale` (n,), `text` (B, d), `offset` (n, d)."""
         text, offset = functional.linear(text, self.first.weight), self.first(offset)
         if isinstance(self.first_norm, NodeBatchNorm):
             text, offset = self.first_norm.folded(scale, text, offset)
-            return self._second_half(_outer(scale, text, offset))
-        return self._second_half(self.first_norm(_outer(scale, text, offset)))
+            return self._second_part(_outer(scale, text, offset, half), half)
+        return self._second_part(self.first_norm(_outer(scale, text, offset, None)), half)
 
-    def _second_half(self, nodes: Tensor) -> Tensor:
-        return torch.relu(self.second_norm(self.second(torch.relu(nodes))))
+    def _second_part(self, nodes: Tensor, half: torch.dtype | None) -> Tensor:
+        return torch.relu(self.second_norm(_linear(self.second, torch.relu(nodes), half)))
 
 
-def _outer(scale: Tensor, text: Tensor, offset: Tensor) -> Tensor:
+def _outer(scale: Tensor, text: Tensor, offset: Tensor, half: torch.dtype | None) -> Tensor:
     """(B, n, d): a_u p_b + c_u."""
-    return torch.addcmul(offset.to(text.dtype), scale.to(text.dtype)[None, :, None], text[:, None])
+    if half is not None and len(text) * offset.numel() >= _MANY:
+        scale, text, offset = scale.to(half), text.to(half), offset.to(half)
+    return torch.addcmul(offset, scale[None, :, None], text[:, None])
 
 
 class NodeBatchNorm(nn.BatchNorm1d):
     """Batch normalisation over documents and nodes together.
 
-    One single row, which has no variance, is given the running statistics instead. These are the plain mean of the
-    batches at first: a tree of many nodes has numbers far from 0 and 1, which few batches would not forget.
+    One single row, which has no variance, is given the running statistics instead. Those of a batch wait in `seen`
+    until `remember` adds them to the running ones.
     """
 
     running_mean: Tensor
     running_var: Tensor
     num_batches_tracked: Tensor
 
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.seen: tuple[Tensor, Tensor, int] | None = None
+        """Of the last batch the mean, one by the root of the variance, and how many rows there were."""
+
     def forward(self, nodes: Tensor) -> Tensor:
         rows = nodes.reshape(-1, nodes.shape[-1])  # (B n, d)
-        use_batch = self._uses_batch(len(rows))
-        mean, variance = self.running_mean, self.running_var
-        if use_batch:
-            mean, variance = torch.zeros_like(mean), torch.zeros_like(variance)  # filled with those of the batch
-        rows = functional.batch_norm(
-            rows, mean, variance, self.weight, self.bias, training=use_batch, momentum=1.0, eps=self.eps
-        )
-        if use_batch:
-            self._remember(mean, variance)
+        if self._uses_batch(len(rows)):
+            rows, mean, inverse = torch.native_batch_norm(rows, self.weight, self.bias, None, None, True, 0.0, self.eps)
+            self.seen = mean.detach(), inverse.detach(), len(rows)
+        else:
+            rows = functional.batch_norm(
+                rows, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+            )
         return rows.view(nodes.shape)
 
     def folded(self, scale: Tensor, text: Tensor, offset: Tensor) -> tuple[Tensor, Tensor]:
@@ -223,29 +258,44 @@ class NodeBatchNorm(nn.BatchNorm1d):
         The mean over documents and nodes is the mean over nodes of a_u mean(p) + c_u; the variance is
         mean(a^2) var(p), within the documents, plus the variance of a_u mean(p) + c_u, between the nodes.
         """
-        wide = text if text.dtype == torch.float64 else text.float()
-        offset = offset.to(wide.dtype)
         rows = len(text) * len(scale)
         if self._uses_batch(rows):
-            variance, centre = torch.var_mean(wide, dim=0, correction=0)  # (d,)
+            within, centre = torch.var_mean(text, dim=0, correction=0)  # (d,)
             nodes = torch.addcmul(offset, scale[:, None], centre)  # (n, d)
             between, mean = torch.var_mean(nodes, dim=0, correction=0)
-            variance = scale.square().mean() * variance + between
-            self._remember(mean, variance * (rows / (rows - 1)))
+            inverse = torch.rsqrt(torch.addcmul(between, within, scale.square().mean()) + self.eps)
+            self.seen = mean.detach(), inverse.detach(), rows
         else:
-            mean, variance = self.running_mean, self.running_var
-        factor = self.weight * torch.rsqrt(variance + self.eps)
-        return (wide * factor).to(text.dtype), (offset - mean) * factor + self.bias
+            mean, inverse = self.running_mean, torch.rsqrt(self.running_var + self.eps)
+        factor = self.weight * inverse
+        return text * factor, torch.addcmul(self.bias, offset - mean, factor)
 
     def _uses_batch(self, rows: int) -> bool:
         return self.training and rows > 1
 
-    @torch.no_grad()
-    def _remember(self, mean: Tensor, variance: Tensor) -> None:
-        batches = self.num_batches_tracked.add_(1)
-        part = batches.to(self.running_mean.dtype).reciprocal().clamp(min=self.momentum)
-        self.running_mean.lerp_(mean.to(self.running_mean.dtype), part)
-        self.running_var.lerp_(variance.to(self.running_var.dtype), part)
+
+@torch.no_grad()
+def remember(norms: Sequence[NodeBatchNorm]) -> None:
+    """Bring the running statistics nearer to what each norm has seen, all at once.
+
+    These are the plain mean of the batches at first: a tree of many nodes has numbers far from 0 and 1, which few
+    batches would not forget.
+    """
+    used = [(norm, *norm.seen) for norm in norms if norm.seen is not None]
+    if not used:
+        return
+    for norm in norms:
+        norm.seen = None
+    norms, means, inverses, rows = zip(*used, strict=True)
+    eps, momentum = norms[0].eps, norms[0].momentum
+    variances = (torch.stack(inverses).square().reciprocal() - eps).clamp(min=0)
+    unbiased = torch._foreach_mul(variances.unbind(), [count / (count - 1) for count in rows])
+    batches = [norm.num_batches_tracked for norm in norms]
+    torch._foreach_add_(batches, 1)
+    part = torch.stack(batches).reciprocal().clamp(min=momentum).repeat(2)[:, None]
+    running = [norm.running_mean for norm in norms] + [norm.running_var for norm in norms]
+    moved = torch.lerp(torch.stack(running), torch.stack([*means, *unbiased]), part.to(running[0].dtype))
+    torch._foreach_copy_(running, moved.unbind())
 
 
 _NORMS: dict[Norm, type[nn.Module]] = {"batch": NodeBatchNorm, "layer": nn.LayerNorm}
@@ -288,19 +338,19 @@ class LeafLayer:
         """(B, d): the pooled leaf layer."""
         if pooling == "max":
             return self._maximum()
-        size = _pool_size(pooling, len(self.scale))
-        return (self.sum_of_scales.sum() / size) * self.text + self.sum_of_offsets.sum(dim=0) / size
+        whole = torch.addcmul(self.sum_of_offsets.sum(dim=0), self.text, self.sum_of_scales.sum())
+        return whole / _pool_size(pooling, len(self.scale))
 
-    def next_layer(self, mlp: NodeMLP) -> Tensor:
+    def next_layer(self, mlp: NodeMLP, half: torch.dtype | None) -> Tensor:
         """(B, n1, d): the nodes of layer 1."""
-        return mlp.folded(self.sum_of_scales, self.text, self.sum_of_offsets.expand(-1, self.text.shape[1]))
+        return mlp.folded(self.sum_of_scales, self.text, self.sum_of_offsets.expand(-1, self.text.shape[1]), half)
 
     def _maximum(self) -> Tensor:
         best = self.text.new_full(self.text.shape, -math.inf)
         for start in range(0, len(self.scale), _LEAVES_AT_ONCE):
             some = slice(start, start + _LEAVES_AT_ONCE)
             siblings = self.families[self.parents[some]]
-            leaves = _outer(self.scale[some] / siblings, self.text, self.offset[some] / siblings.sqrt()[:, None])
+            leaves = _outer(self.scale[some] / siblings, self.text, self.offset[some] / siblings.sqrt()[:, None], None)
             # a maximum with indices keeps nothing of the size of the leaves for the way back
             best = torch.maximum(best, leaves.max(dim=1).values)
         return best
@@ -324,8 +374,9 @@ class PaperLeaves(nn.Module):
         self.offset = nn.Parameter(torch.randn(tree.vertices, node))  # B_H
 
     def forward(self, text: Tensor, parents: Tensor) -> LeafLayer:
-        projected = self.dropout(self.projection(text))
-        return LeafLayer(self.scale, projected, self.offset, parents, self.get_buffer("families"))
+        with torch.autocast(text.device.type, enabled=False):
+            projected = self.dropout(self.projection(_wide(text)))
+            return LeafLayer(self.scale, projected, self.offset, parents, self.get_buffer("families"))
 
 
 class MixedLeaves(nn.Module):
@@ -361,11 +412,11 @@ class MixedLeafLayer:
 
     def pooled(self, pooling: Pooling) -> Tensor:
         if pooling == "max":
-            return self.nodes.amax(dim=1)
-        return self.nodes.sum(dim=1) / _pool_size(pooling, self.nodes.shape[1])
+            return _wide(self.nodes.amax(dim=1))
+        return _sum_of_children(self.nodes, self.parents, 1).squeeze(1) / _pool_size(pooling, self.nodes.shape[1])
 
-    def next_layer(self, mlp: NodeMLP) -> Tensor:
-        nodes: Tensor = mlp(_sum_of_children(self.nodes, self.parents, self.first_layer))
+    def next_layer(self, mlp: NodeMLP, half: torch.dtype | None) -> Tensor:
+        nodes: Tensor = mlp(_sum_of_children(self.nodes, self.parents, self.first_layer), half)
         return nodes
 
 
