@@ -15,6 +15,7 @@ from hitin.commands import options
 from hitin.commands.compare import compare
 from hitin.commands.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_json, file_progress, print_tables, warn
 from hitin.commands.evaluate import evaluate
+from hitin.commands.export import export
 from hitin.commands.predict import predict
 from hitin.commands.train import train
 from hitin.commands.tune import tune
@@ -216,6 +217,7 @@ app.command()(train)
 app.command()(evaluate)
 app.command()(predict)
 app.command()(tune)
+app.command()(export)
 app.command()(compare)
 
 

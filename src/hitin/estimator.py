@@ -16,6 +16,7 @@ from hitin.decisions import Decisions, DecisionSettings, Tuned, rows_to_tune_on,
 from hitin.devices import choose_device, is_main_process, share_text, wait_for_all
 from hitin.documents import Document
 from hitin.errors import InputError, shown
+from hitin.export.folder import is_export
 from hitin.inputs import (
     Documents,
     LabelIds,
@@ -30,7 +31,7 @@ from hitin.inputs import (
 from hitin.metrics import Scores
 from hitin.model import Model, documents_at_once
 from hitin.model_card import model_card
-from hitin.model_folder import DECISIONS, MANIFEST, TRAINING, fingerprint_of, load_model, save_model
+from hitin.model_folder import DECISIONS, MANIFEST, TRAINING, fingerprint_of, load_model, read_decisions, save_model
 from hitin.model_kinds import kind_of
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
@@ -308,15 +309,34 @@ class HierarchicalTextClassifier:
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto") -> "HierarchicalTextClassifier":
-        """The model of a folder."""
+        """The model of a folder, also of one that was exported, which onnxruntime computes."""
+        if is_export(Path(folder)):
+            return cls.load_export(folder, device=device)
         chosen = choose_device(device)
         model, decisions, history = load_model(Path(folder))
-        options = {name: value for section in model.run.to_dict().values() for name, value in section.items()}
-        loaded = cls(model.taxonomy, device=device, **options)
+        loaded = cls._of_model(model, device)
         model.to(chosen)
         loaded._set(model, decisions, history)
         loaded._source = Path(folder), fingerprint_of(Path(folder))
         return loaded
+
+    @classmethod
+    def load_export(
+        cls, folder: str | Path, *, device: str = "auto", model_folder: str | Path | None = None
+    ) -> "HierarchicalTextClassifier":
+        """An exported model, with its own decisions or those of the model that it was made from."""
+        from hitin.export.model import OnnxModel
+
+        model = OnnxModel.load(Path(folder), device)
+        loaded = cls._of_model(model, device)
+        loaded._set(model, read_decisions(Path(model_folder or folder) / DECISIONS, model.taxonomy), None)
+        return loaded
+
+    @classmethod
+    def _of_model(cls, model: Model, device: str) -> "HierarchicalTextClassifier":
+        """One with the settings that a model was trained with."""
+        options = {name: value for section in model.run.to_dict().values() for name, value in section.items()}
+        return cls(model.taxonomy, device=device, **options)
 
     def _fitted(self) -> Model:
         if not hasattr(self, "model_"):

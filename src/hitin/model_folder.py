@@ -36,6 +36,9 @@ TRAINING = "training"
 BASELINES = "baselines"
 BASELINES_OF = "of.json"
 """In the folder of baselines: which model they were trained for."""
+EXPORT = "export.json"
+"""What an exported model (`hitin.export`) has in place of `MANIFEST`. One that lies in the folder of a model is not
+touched when another is saved there; it says which model it was made from, and is refused for any other."""
 
 _FIXED = (RUN, TAXONOMY, WEIGHTS)
 """What every model has and no one may change. Each kind of model has text files of its own."""
@@ -61,7 +64,7 @@ def save_model(model: Model, folder: Path, *, decisions: Decisions, history: His
     model.taxonomy.write(folder / TAXONOMY)
     for name, text in (fixed | {DECISIONS: decisions.to_json(), CARD: card}).items():
         write_text(folder / name, [text])
-    checksums = {name: _checksum(folder / name) for name in sorted({*_FIXED, *fixed})}
+    checksums = {name: checksum_of(folder / name) for name in sorted({*_FIXED, *fixed})}
     manifest = {"format": FORMAT, "hitin": __version__, "files": checksums}
     write_text(folder / MANIFEST, [json.dumps(manifest, indent=2) + "\n"])
     if not has_own_baselines(folder):
@@ -72,7 +75,7 @@ def load_model(folder: Path) -> tuple[Model, Decisions, History | None]:
     """The model of a folder and how it was trained, or an error that says what is wrong with it."""
     files = _manifest(folder)
     for name, checksum in files.items():
-        _check_file(folder / name, checksum)
+        check_file(folder / name, checksum)
     tensors, _ = load_tensors(folder / WEIGHTS)
     with telling(folder / RUN):
         run = Run.of(preset=folder / RUN)
@@ -86,7 +89,7 @@ def load_model(folder: Path) -> tuple[Model, Decisions, History | None]:
     if HISTORY in files:
         with telling(folder / HISTORY):
             history = History.from_json((folder / HISTORY).read_text(encoding="utf-8"))
-    return model, _decisions(folder / DECISIONS, taxonomy), history
+    return model, read_decisions(folder / DECISIONS, taxonomy), history
 
 
 def fingerprint_of(folder: Path) -> str:
@@ -162,6 +165,9 @@ def _no_model(folder: Path) -> InputError:
         problem, kind, remedy = "this is a file, not the folder of a model", "no-model", _ANOTHER
     elif not folder.is_dir():
         problem, kind, remedy = "there is no such model", "missing-file", _ANOTHER
+    elif (folder / EXPORT).is_file():
+        problem, kind = "this is an exported model, with which only predict and evaluate can do something", "exported"
+        remedy = "Name the folder of the model that it was made from."
     elif (folder / TRAINING).is_dir():
         problem, kind = "the training of this model is not finished", "unfinished-model"
         remedy = "Repeat the command that began it: it goes on where it stopped."
@@ -173,21 +179,21 @@ def _no_model(folder: Path) -> InputError:
     return InputError(problem, kind=kind, file=str(folder), remedy=remedy)
 
 
-def _check_file(path: Path, checksum: str) -> None:
+def check_file(path: Path, checksum: str) -> None:
     if not path.is_file():
         raise damaged(path, "this file of the model is missing")
     with telling(path):
-        found = _checksum(path)
+        found = checksum_of(path)
     if found != checksum:
         raise damaged(path, "the file is not the one that was saved with the model")
 
 
-def _checksum(path: Path) -> str:
+def checksum_of(path: Path) -> str:
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 
 
-def _decisions(path: Path, taxonomy: Taxonomy) -> Decisions:
+def read_decisions(path: Path, taxonomy: Taxonomy) -> Decisions:
     """The usual ones where the file is missing: it may be changed, and models are older than it."""
     if not path.exists():
         return Decisions()

@@ -7,6 +7,7 @@ import typer
 
 from hitin.commands import options
 from hitin.commands.console import busy, errors_as_json, file_progress, print_tables, say
+from hitin.commands.runtimes import Runtime, RuntimeName
 
 
 def evaluate(
@@ -37,6 +38,7 @@ def evaluate(
         typer.Option(help="The weights of the epoch with the best micro-F1 or macro-F1, in place of the model's."),
     ] = None,
     device: options.Device = options.DeviceName.auto,
+    runtime: Runtime = RuntimeName.auto,
     text_key: options.TextKey = None,
     label_key: options.LabelKey = None,
     encoding: options.Encoding = None,
@@ -55,6 +57,7 @@ def evaluate(
         hitin evaluate model test.csv --policy consistent --threshold 0.3
         hitin evaluate model test.jsonl --policy raw --uncalibrated
         hitin evaluate model test.jsonl --baseline other-model --json > scores.json
+        hitin evaluate model test.jsonl --runtime onnx-int8
     """
     with errors_as_json(as_json):
         with busy("loading the model"):
@@ -66,7 +69,9 @@ def evaluate(
             if report is not None:
                 report_files(report, documents)
             deciding = Deciding(policy.value if policy else None, threshold, k, stop, uncalibrated)
-            classifier = load_classifier(model, deciding, device=device.value, best=best.value if best else None)
+            classifier = load_classifier(
+                model, deciding, device=device.value, best=best.value if best else None, runtime=runtime.value
+            )
             others = scoring.load_baselines(model, baseline or (), device=device.value, own=not no_baseline)
             for other in others.values():
                 other.decisions_ = deciding.changed(other.decisions_)

@@ -8,7 +8,9 @@ from hitin.decisions import Decisions, Policy
 from hitin.decisions.policies import WITH_THRESHOLDS
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
-from hitin.model_folder import TRAINING
+from hitin.export.folder import PLAIN, SMALL, is_export, read_manifest, usual_folder
+from hitin.export.model import OnnxModel
+from hitin.model_folder import TRAINING, fingerprint_of
 from hitin.neural import NeuralModel
 from hitin.training.checkpoint import load_tensors
 from hitin.training.kept_weights import best_path
@@ -37,10 +39,15 @@ class Deciding:
 
 
 def load_classifier(
-    folder: str, deciding: Deciding | None = None, *, device: str = "auto", best: str | None = None
+    folder: str,
+    deciding: Deciding | None = None,
+    *,
+    device: str = "auto",
+    best: str | None = None,
+    runtime: str = "auto",
 ) -> HierarchicalTextClassifier:
     """The model of a folder; `best` takes the weights of the epoch that was best by micro or macro instead."""
-    classifier = HierarchicalTextClassifier.load(folder, device=device)
+    classifier = _loaded(Path(folder), device, runtime)
     if best is not None:
         _take_weights(classifier, best_path(Path(folder) / TRAINING, best))
         if best != SELECT and classifier.decisions_.tuned:
@@ -49,8 +56,54 @@ def load_classifier(
     return classifier
 
 
+def _loaded(folder: Path, device: str, runtime: str) -> HierarchicalTextClassifier:
+    if is_export(folder):
+        _check_runtime(folder, runtime)
+    elif runtime in (PLAIN, SMALL):
+        exported = usual_folder(folder, int8=runtime == SMALL)
+        _check_export(folder, exported, runtime)
+        return HierarchicalTextClassifier.load_export(exported, device=device, model_folder=folder)
+    return HierarchicalTextClassifier.load(folder, device=device)
+
+
+def _check_runtime(folder: Path, runtime: str) -> None:
+    """An exported model can only be run as what it is."""
+    is_small = read_manifest(folder).int8
+    if runtime == "torch" or (runtime == SMALL) > is_small or (runtime == PLAIN and is_small):
+        raise InputError(
+            f"this is a model exported as {SMALL if is_small else PLAIN}, which --runtime {runtime} cannot be",
+            kind="bad-option",
+            file=str(folder),
+            remedy="Leave out --runtime, or name the folder of the model that it was made from.",
+        )
+
+
+def _check_export(model: Path, exported: Path, runtime: str) -> None:
+    """The export of a model must be there, and be of what the model is now."""
+    now = fingerprint_of(model)
+    command = f"hitin export {model} --to onnx{' --int8' if runtime == SMALL else ''}"
+    if not is_export(exported):
+        raise InputError(
+            f"the model has not been exported for --runtime {runtime}",
+            kind="no-export",
+            file=str(exported),
+            remedy=f"Run: {command}",
+        )
+    if read_manifest(exported).model != now:
+        raise InputError(
+            "this was exported from another model: the one in the folder has been trained since",
+            kind="stale-export",
+            file=str(exported),
+            remedy=f"Run again: {command}",
+        )
+
+
 def _take_weights(classifier: HierarchicalTextClassifier, path: Path) -> None:
     model = classifier.model_
+    if isinstance(model, OnnxModel):
+        raise InputError(
+            "an exported model has its own weights alone", kind="bad-option", remedy="Leave out --best, or --runtime."
+        )
     if not isinstance(model, NeuralModel):
         raise InputError(
             f"the method {model.run.method_name} has no epochs", kind="bad-option", remedy="Leave out --best."

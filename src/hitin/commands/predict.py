@@ -7,6 +7,7 @@ import typer
 
 from hitin.commands import options
 from hitin.commands.console import busy, file_progress, person_watches, say
+from hitin.commands.runtimes import Runtime, RuntimeName
 
 
 def predict(
@@ -38,6 +39,7 @@ def predict(
     text_key: options.TextKey = None,
     encoding: options.Encoding = None,
     device: options.Device = options.DeviceName.auto,
+    runtime: Runtime = RuntimeName.auto,
 ) -> None:
     """Give texts their labels: a line of JSON for each, in the order of the input.
 
@@ -52,6 +54,7 @@ def predict(
         hitin predict model new.csv --text-key body --out labels.jsonl.gz
         hitin predict model new.jsonl --policy single-path --stop 0.5 --deepest
         hitin predict model new.jsonl --policy consistent --threshold 0.3
+        hitin predict model new.jsonl --runtime onnx-int8
     """
     with busy("loading the model"):
         from hitin.commands.models import Deciding, load_classifier
@@ -61,7 +64,7 @@ def predict(
         if out is not None:
             check_writable(out)
         deciding = Deciding(policy.value if policy else None, threshold, k, stop, uncalibrated)
-        classifier = load_classifier(model, deciding, device=device.value)
+        classifier = load_classifier(model, deciding, device=device.value, runtime=runtime.value)
     wanted = files or ["-"]
     if "-" in wanted and sys.stdin is not None and sys.stdin.isatty() and person_watches():
         say("Write a text a line; Ctrl-D ends.")

@@ -1,0 +1,139 @@
+"""An exported model as a folder. `export.json` is written last and names every file that no one may change, with its
+checksum; the whole folder takes its place when it is complete."""
+
+import json
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hitin import __version__
+from hitin.damage import damaged
+from hitin.errors import InputError, shown
+from hitin.model_folder import CARD, DECISIONS, EXPORT, RUN, TAXONOMY, check_file, checksum_of
+from hitin.neural import TOKENIZER
+from hitin.writing import check_folder, unwritable, write_text
+
+FORMAT = 1
+GRAPH = "model.onnx"
+WEIGHTS = "model.onnx.data"
+"""Beside the graph, where it would be too large with them."""
+LABELS = "labels.json"
+PLAIN, SMALL = "onnx", "onnx-int8"
+"""The folders of a model in which its exports lie, unless another is named."""
+
+_FIXED = {GRAPH, TOKENIZER, TAXONOMY, RUN, LABELS}
+
+
+@dataclass(frozen=True)
+class Export:
+    """What `export.json` says."""
+
+    model: str
+    """The fingerprint of the model that it was made from."""
+    int8: bool
+    largest_difference: float
+    """From torch, of the probability of any label of the texts that were tried."""
+    files: dict[str, str]
+    """The checksums of the files that no one may change."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": FORMAT, "hitin": __version__, "runtime": "onnx", **vars(self)}
+
+
+def is_export(folder: Path) -> bool:
+    return (folder / EXPORT).is_file()
+
+
+def usual_folder(model: Path, *, int8: bool) -> Path:
+    """Where a model's export lies."""
+    return model / (SMALL if int8 else PLAIN)
+
+
+def read_export(folder: Path) -> Export:
+    """What is said of an exported model, its files checked."""
+    found = read_manifest(folder)
+    for name, checksum in found.files.items():
+        check_file(folder / name, checksum)
+    return found
+
+
+def read_manifest(folder: Path) -> Export:
+    """What is said of an exported model, without a look at its other files."""
+    path = folder / EXPORT
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        number, files = found["format"], dict(found["files"])
+        export = Export(str(found["model"]), bool(found["int8"]), float(found["largest_difference"]), files)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise damaged(path, f"the list of files is damaged ({error})") from error
+    if number != FORMAT:
+        raise InputError(
+            f"the exported model has format {shown(number)}, this hitin reads {FORMAT}",
+            kind="other-format",
+            file=str(path),
+            remedy=f"It was written by hitin {shown(found.get('hitin'))}: install that, or export the model again.",
+        )
+    if not _FIXED <= set(files) <= {*_FIXED, WEIGHTS}:
+        raise damaged(path, "the list of files is damaged: it does not name the files of an exported model")
+    return export
+
+
+def seal(folder: Path, *, model: str, int8: bool, largest_difference: float) -> Export:
+    """Write `export.json`, when all else is there."""
+    names = sorted(name for name in (*_FIXED, WEIGHTS) if (folder / name).is_file())
+    found = Export(model, int8, largest_difference, {name: checksum_of(folder / name) for name in names})
+    write_text(folder / EXPORT, [json.dumps(found.to_json(), indent=2) + "\n"])
+    return found
+
+
+def check_place(folder: Path) -> None:
+    """Refuse to write where it cannot be done, or over what is no exported model, before long work."""
+    check_folder(folder, EXPORT)
+    check_folder(folder.parent, folder.name + ".part")
+    known = {*_FIXED, WEIGHTS, DECISIONS, CARD, EXPORT}
+    others = sorted(path.name for path in folder.iterdir() if path.name not in known) if folder.is_dir() else []
+    if others:
+        raise InputError(
+            f"the folder holds something else than an exported model: {shown(others[0])}",
+            kind="unwritable",
+            file=str(folder),
+            remedy="Choose another --out, or empty it.",
+        )
+
+
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """A new folder beside `folder`, which takes its place when the block ends well and is gone otherwise."""
+    token = secrets.token_hex(8)
+    part, old = (folder.with_name(f".{token}.{name}") for name in ("part", "old"))
+    made = [parent for parent in folder.parents if not parent.exists()]
+    is_done = False
+    try:
+        part.mkdir(parents=True)
+        yield part
+        if folder.exists():
+            folder.rename(old)
+        part.rename(folder)
+        is_done = True
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    finally:
+        if old.exists() and not folder.exists():
+            old.rename(folder)
+        for left in (part, old):
+            shutil.rmtree(left, ignore_errors=True)
+        if not is_done:
+            _remove_empty(made)
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    """From the innermost outwards, as far as they are empty."""
+    for each in folders:
+        try:
+            each.rmdir()
+        except OSError:
+            return
