@@ -24,12 +24,17 @@ class Examples:
     label_count: int
     vectors: Tensor | None = None
     """Of a frozen encoder, one for each document."""
+    multiple: int = 1
+    """The lengths of batches are multiples of it. On a GPU, what is prepared for a length serves more batches."""
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def with_vectors(self, vectors: Tensor) -> "Examples":
         return replace(self, vectors=vectors)
+
+    def in_multiples(self, multiple: int) -> "Examples":
+        return replace(self, multiple=multiple)
 
     def label_counts(self) -> NDArray[np.int64]:
         """How many documents have each label."""
@@ -47,7 +52,7 @@ class Examples:
         targets = torch.from_numpy(self.labels.indicators(rows, self.label_count))
         if self.vectors is not None:
             return Batch(None, None, targets, self.vectors[torch.from_numpy(rows)])
-        ids = torch.from_numpy(self.tokens.padded(rows))
+        ids = torch.from_numpy(self.tokens.padded(rows, multiple=self.multiple))
         return Batch(ids, torch.from_numpy(self.tokens.lengths[rows]), targets, None)
 
 
@@ -58,7 +63,7 @@ class Batch:
     ids: Tensor | None
     """(B, L)"""
     lengths: Tensor | None
-    """(B,), always on the CPU."""
+    """(B,), on the CPU, where packing wants them; in recorded steps beside the rest."""
     targets: Tensor
     """(B, |Y|)"""
     vectors: Tensor | None
@@ -73,21 +78,77 @@ class Batch:
 
         return Batch(moved(self.ids), self.lengths, self.targets.to(device, non_blocking=True), moved(self.vectors))
 
+    def pinned(self) -> "Batch":
+        """In memory that a GPU reads by itself."""
+        return Batch(*(None if tensor is None else tensor.pin_memory() for tensor in self._tensors()))  # type: ignore[arg-type]
 
-def shuffled(lengths: Rows, batch_size: int, seed: int, epoch: int) -> list[Rows]:
-    """The batches of an epoch: documents in random order, those of a batch about equally long."""
+    def like(self, device: torch.device) -> "Batch":
+        """One of the same shape, all of it on the device."""
+        return Batch(*(None if tensor is None else tensor.to(device) for tensor in self._tensors()))  # type: ignore[arg-type]
+
+    def fill(self, other: "Batch") -> None:
+        """Take the numbers of another batch of the same shape."""
+        for mine, theirs in zip(self._tensors(), other._tensors(), strict=True):
+            if mine is not None and theirs is not None:
+                mine.copy_(theirs, non_blocking=True)
+
+    @property
+    def shape(self) -> tuple[torch.Size | None, ...]:
+        return tuple(None if tensor is None else tensor.shape for tensor in self._tensors())
+
+    def _tensors(self) -> tuple[Tensor | None, ...]:
+        return self.ids, self.lengths, self.targets, self.vectors
+
+
+class Epochs:
+    """The batches of every epoch of a training, and how many there are."""
+
+    def __init__(self, lengths: Rows, batch_size: int, tokens: int, seed: int, epochs: int) -> None:
+        """`tokens` bounds a batch as `shuffled` says; 0: it does not."""
+        self.lengths, self.batch_size, self.tokens, self.seed = lengths, batch_size, tokens, seed
+        if tokens:
+            counts = [len(self.of(epoch)) for epoch in range(epochs)]
+        else:
+            counts = [-(-len(lengths) // batch_size)] * epochs
+        self.counts = counts
+
+    def of(self, epoch: int) -> list[Rows]:
+        """The batches of an epoch."""
+        return shuffled(self.lengths, self.batch_size, self.seed, epoch, tokens=self.tokens)
+
+    def batches_before(self, epoch: int) -> int:
+        return sum(self.counts[:epoch])
+
+    def steps_before(self, epoch: int, batches_a_step: int) -> int:
+        """How many steps the epochs before it have; a last one of fewer batches counts."""
+        return sum(-(-count // batches_a_step) for count in self.counts[:epoch])
+
+
+def shuffled(lengths: Rows, batch_size: int, seed: int, epoch: int, *, tokens: int = 0) -> list[Rows]:
+    """The batches of an epoch: documents in random order, those of a batch about equally long.
+
+    With `tokens`, a batch of more than one document has at most so many of them, padding counted.
+    """
     chance = np.random.default_rng((seed, epoch))
     order = chance.permutation(len(lengths))
-    pools = [
-        pool[np.argsort(lengths[pool], kind="stable")] for pool in np.array_split(order, _cuts(len(order), batch_size))
-    ]
-    batches = [batch for pool in pools for batch in np.split(pool, np.arange(batch_size, len(pool), batch_size))]
+    batches: list[Rows] = []
+    for pool in np.array_split(order, np.arange(_POOL * batch_size, len(order), _POOL * batch_size)):
+        rising = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += np.split(rising, _cuts(lengths[rising], batch_size, tokens))
     return [batches[number] for number in chance.permutation(len(batches))]
 
 
-def _cuts(documents: int, batch_size: int) -> Rows:
-    size = _POOL * batch_size
-    return np.arange(size, documents, size)
+def _cuts(rising: Rows, batch_size: int, tokens: int) -> Rows:
+    """Where the batches after the first begin, in documents from the shortest to the longest."""
+    if not tokens:
+        return np.arange(batch_size, len(rising), batch_size)
+    starts, start = [], 0
+    while start < len(rising):
+        some = rising[start : start + batch_size]
+        padded = some * np.arange(1, len(some) + 1)  # the tokens of a batch that ends with this document
+        start += max(1, int(np.searchsorted(padded, tokens, side="right")))
+        starts.append(start)
+    return np.array(starts[:-1], dtype=np.int64)
 
 
 def by_length(lengths: Rows, batch_size: int) -> Iterator[Rows]:

@@ -34,6 +34,8 @@ class TrainingSettings:
     epochs: int = 30
     """At most; `patience` may end it earlier."""
     batch_size: int = 64
+    batch_tokens: int = 0
+    """The most tokens of a batch, padding counted: fewer documents where they are long; 0: any."""
     accumulate: int = 1
     """Batches before each step of the optimiser."""
     learning_rate: float = 2e-3
@@ -52,6 +54,10 @@ class TrainingSettings:
     """The longest gradient; 0: any."""
     precision: Precision = "auto"
     """`auto`: bf16 on a GPU that has it, fp32 otherwise."""
+    compile: bool = False
+    """Whether the network is compiled (`torch.compile`), which takes a minute at first. Where that fails, it is not."""
+    record: bool = True
+    """Whether steps on a GPU are recorded as CUDA graphs and replayed, where the method allows it."""
     select: Selection = "sum"
     """The model of which epoch is kept: with the best micro-F1, macro-F1, or sum of both, on validation data."""
     patience: int = 5
@@ -68,7 +74,13 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         low = {"epochs": 1, "batch_size": 1, "accumulate": 1, "patience": 0, "seed": 0, "learning_rate": 0}
-        low |= {"encoder_learning_rate": 0, "weight_decay": 0, "gradient_clip": 0, "checkpoint_seconds": 0}
+        low |= {
+            "batch_tokens": 0,
+            "encoder_learning_rate": 0,
+            "weight_decay": 0,
+            "gradient_clip": 0,
+            "checkpoint_seconds": 0,
+        }
         for name, least in low.items():
             if not least <= getattr(self, name) < float("inf"):
                 raise bad_option(f"{name} is {getattr(self, name)}", f"It is at least {least}.")

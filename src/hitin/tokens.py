@@ -1,13 +1,15 @@
 """Texts to token numbers: tokenizers of words, of pieces of words, and of pretrained models; ragged arrays."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+T = TypeVar("T")
 
 PAD = 0
 UNKNOWN = 1
@@ -46,10 +48,11 @@ class Ragged:
     def lengths(self) -> NDArray[np.int64]:
         return np.diff(self.starts)
 
-    def padded(self, rows: NDArray[np.int64], padding: int = PAD) -> NDArray[np.int64]:
-        """(rows, longest of them): the values, and the padding after them."""
+    def padded(self, rows: NDArray[np.int64], padding: int = PAD, multiple: int = 1) -> NDArray[np.int64]:
+        """(rows, longest of them or the next `multiple`): the values, and the padding after them."""
         lengths = self.lengths[rows]
-        inside = np.arange(max(int(lengths.max(initial=0)), 1)) < lengths[:, None]
+        longest = -(-max(int(lengths.max(initial=0)), 1) // multiple) * multiple
+        inside = np.arange(longest) < lengths[:, None]
         table = np.full(inside.shape, padding, dtype=np.int64)
         table[inside] = self._values_of(rows)
         return table
@@ -111,19 +114,40 @@ def _words_of(model: Any) -> Tokenizer:
     return words
 
 
-def encode(tokenizer: Tokenizer, texts: Iterable[str], max_length: int) -> Ragged:
-    """The token numbers of each text, cut at the end; a text without any is one unknown token."""
-    return Ragged.of(_encoded(tokenizer, texts, max_length))
+def encode(
+    tokenizer: Tokenizer, texts: Iterable[str], max_length: int, advance: Callable[[int], None] | None = None
+) -> Ragged:
+    """The token numbers of each text, cut at the end; a text without any is one unknown token.
+
+    `advance` is told now and then how many more texts are done.
+    """
+    return Ragged.of(counted(_encoded(tokenizer, texts, max_length), advance))
+
+
+def cut_at(tokenizer: Tokenizer, max_length: int) -> None:
+    """Let it give no more tokens than these, and no padding."""
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_length)
 
 
 def _encoded(tokenizer: Tokenizer, texts: Iterable[str], max_length: int) -> Iterator[list[int]]:
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(max_length)
+    cut_at(tokenizer, max_length)
     waiting = iter(texts)
     while chunk := list(islice(waiting, _AT_ONCE)):
         short = [sound(text.lstrip()[: max_length * _CHARACTERS]) for text in chunk]
         for encoding in tokenizer.encode_batch_fast(short):
             yield encoding.ids or [UNKNOWN]
+
+
+def counted(rows: Iterable[T], advance: Callable[[int], None] | None) -> Iterator[T]:
+    """The rows, one by one; `advance` is told of some of them at a time."""
+    number = 0
+    for number, row in enumerate(rows, start=1):
+        yield row
+        if advance and number % _AT_ONCE == 0:
+            advance(_AT_ONCE)
+    if advance:
+        advance(number % _AT_ONCE)
 
 
 def sound(text: str) -> str:

@@ -41,6 +41,8 @@ class TextEncoder(nn.Module):
     """Base of the encoders."""
 
     widths: Widths
+    repeats: bool = False
+    """Whether it computes the same for every batch of a shape, without a look at the numbers on the way."""
 
     @property
     def width(self) -> int:
@@ -48,7 +50,7 @@ class TextEncoder(nn.Module):
         return self.widths.document
 
     def forward(self, ids: Tensor, lengths: Tensor, words: Tensor | None = None) -> Encoded:
-        """`ids` (B, L) are token numbers, padded; `lengths` (B,) says how many count, and stays on the CPU.
+        """`ids` (B, L) are token numbers, padded; `lengths` (B,) says how many count, and may stay on the CPU.
 
         `words` (B, L, e) are read in place of the tokens' own vectors (`words_of`), by encoders that have such. There
         may be more of them than of tokens, and `lengths` then counts words.
@@ -94,7 +96,7 @@ def encoded(encoder: TextEncoder, batch: Batch) -> Encoded:
 
 def token_mask(lengths: Tensor, length: int, device: torch.device) -> Tensor:
     """(B, L): true where a token is."""
-    return torch.arange(length, device=device) < lengths.to(device)[:, None]
+    return torch.arange(length, device=device) < lengths.to(device, non_blocking=True)[:, None]
 
 
 def mean_of_tokens(tokens: Tensor, mask: Tensor) -> Tensor:

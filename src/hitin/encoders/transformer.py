@@ -52,6 +52,8 @@ def need_transformers() -> Any:
 class Transformer(TextEncoder):
     """H from the last layer of a pretrained encoder."""
 
+    repeats = True
+
     def __init__(self, model: Any, settings: TransformerSettings) -> None:
         super().__init__()
         self.model = model

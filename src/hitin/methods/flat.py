@@ -25,6 +25,8 @@ class FlatSettings:
 class Flat(Method):
     """logits = W dropout(H) + b"""
 
+    repeats = True
+
     def __init__(self, taxonomy: Taxonomy, widths: Widths, settings: FlatSettings) -> None:
         super().__init__(taxonomy, widths, settings)
         self.fidelity = settings.fidelity

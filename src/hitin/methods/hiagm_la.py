@@ -49,6 +49,8 @@ class HiAGMLA(Method):
     label finds it, whatever the label is, so that all of the labels' part is built and never learns.
     """
 
+    repeats = True
+
     def __init__(self, taxonomy: Taxonomy, widths: Widths, settings: HiAGMLASettings) -> None:
         super().__init__(taxonomy, widths, settings)
         self.looks_at_tokens = settings.fidelity == "clean"

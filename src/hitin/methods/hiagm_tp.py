@@ -48,6 +48,8 @@ class TextPropagation(nn.Module):
 class HiAGMTP(Method):
     """Document -> labels -> labels that know one another -> logits, each from all labels."""
 
+    repeats = True
+
     def __init__(self, taxonomy: Taxonomy, widths: Widths, settings: HiAGMTPSettings) -> None:
         super().__init__(taxonomy, widths, settings)
         self.propagation = TextPropagation(taxonomy, widths.document, settings)

@@ -65,6 +65,8 @@ class HiTINSettings:
 class HiTIN(Method):
     """Leaves -> layers 1 .. K -> pooled layers -> logits."""
 
+    repeats = True
+
     tree: CodingTree
 
     def __init__(

@@ -73,6 +73,10 @@ class Method(nn.Module):
     replaces_loss: ClassVar[bool] = False
     """Whether `losses` are all there is to minimise, but for the recursive regularisation."""
 
+    repeats: ClassVar[bool] = False
+    """Whether training computes the same for every batch of a shape, without a look at the numbers or at the step on
+    the way: such steps can be recorded on a GPU and replayed."""
+
     classifier: Any
     """The last layer: a row of `weight` and a number of `bias` for each label, where `start` and `label_weights` are
     not the method's own."""

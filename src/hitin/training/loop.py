@@ -14,13 +14,14 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from hitin.batches import Examples, shuffled
+from hitin.batches import Epochs, Examples, Rows
 from hitin.chance import own_chance
 from hitin.devices import accelerated, is_main_process, share
 from hitin.errors import HitinError, InputError
 from hitin.network import vectors_of
 from hitin.training.checkpoint import CHECKPOINT as CHECKPOINT
 from hitin.training.checkpoint import damaged_checkpoint, load_checkpoint, remove_leftovers, save_checkpoint
+from hitin.training.feeding import Feed
 from hitin.training.interrupts import Interrupts
 from hitin.training.kept_weights import keep_only, load_epoch, name_bests, remove_bests, save_epoch, weights_path
 from hitin.training.log import EVERY, TrainingLog, Watcher
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from hitin.neural import NeuralModel
 
 _READ_EVERY = 10  # steps between looks at the loss, for each of which a GPU is waited for
+_MULTIPLE = 8  # of tokens: the lengths of batches on a GPU
 
 
 def train(
@@ -86,12 +88,20 @@ class _Trainer:
         self.folder, self.resumable = folder, resumable
         self.processes, self.is_main = accelerator.num_processes, accelerator.is_main_process
         self.progress = Progress(fingerprint(model, train, val, self.processes))
-        self.network, self.train, self.val = model.network.to(accelerator.device), train, val
-        self.batches_an_epoch = math.ceil(len(train) / self.settings.batch_size)
-        self.batches_a_step = self.settings.accumulate * self.processes
-        self.steps_an_epoch = math.ceil(self.batches_an_epoch / self.batches_a_step)
+        self.network = model.network.to(accelerator.device)
+        multiple = _MULTIPLE if accelerator.device.type == "cuda" else 1
+        self.train, self.val = train.in_multiples(multiple), val and val.in_multiples(multiple)
+        self.epochs = Epochs(
+            train.tokens.lengths,
+            self.settings.batch_size,
+            self.settings.batch_tokens,
+            self.settings.seed,
+            self.settings.epochs,
+        )
+        self.batches_a_step: int = self.settings.accumulate * self.processes
         self.sight = model.network.method.sight(model.run.method)
-        self.steps = Steps(model, train, val, accelerator, self.steps_an_epoch * self.settings.epochs)
+        steps = self.epochs.steps_before(self.settings.epochs, self.batches_a_step)
+        self.steps = Steps(model, train, val, accelerator, steps, watcher.note)
         self.unread: list[tuple[Tensor, int]] = []
         self.known_loss = math.nan
 
@@ -107,7 +117,9 @@ class _Trainer:
             remove_leftovers(self.folder)
             keep_only(self.folder, self.progress.best.values())
         self.log.rewind(self.progress.log_size, self._batches_done())
-        done = min(self.progress.batch * self.settings.batch_size, len(self.train))
+        done = 0
+        if self.progress.batch:
+            done = sum(map(len, self.epochs.of(self.progress.epoch)[: self.progress.batch]))
         self.watcher.begin(self.settings.epochs, len(self.train), self.progress.epoch, done)
 
     def _restore(self, path: Path) -> None:
@@ -165,24 +177,35 @@ class _Trainer:
 
     def _epoch(self) -> None:
         """The batches that are left of an epoch."""
-        progress, settings = self.progress, self.settings
-        batches = shuffled(self.train.tokens.lengths, settings.batch_size, settings.seed, progress.epoch)
+        progress = self.progress
+        batches = self.epochs.of(progress.epoch)
+        groups = [
+            batches[start : start + self.batches_a_step]
+            for start in range(progress.batch, len(batches), self.batches_a_step)
+        ]
+        wanted = [rows for group in groups for rows, _ in self.steps.own(group)]
         self.network.train()
-        while progress.batch < len(batches):
-            started = time.monotonic()
-            step = progress.epoch * self.steps_an_epoch + progress.batch // self.batches_a_step
-            group = batches[progress.batch : progress.batch + self.batches_a_step]
-            documents = sum(map(len, group))
-            self.unread.append((self.steps.take(step, self._batches_done(), self.train, group), documents))
-            progress.batch += len(group)
-            self._tell(step, documents)
-            progress.seconds += time.monotonic() - started
-            if progress.batch < len(batches):
-                self._pause(step % _READ_EVERY == 0)
+        with Feed(self.train, wanted, self.accelerator.device) as feed:
+            for group in groups:
+                self._step(group, feed)
+                if progress.batch < len(batches):
+                    self._pause(self._steps_done() % _READ_EVERY == 0)
         self._read_losses()
 
+    def _step(self, group: list[Rows], feed: Feed) -> None:
+        progress, step, started = self.progress, self._steps_done(), time.monotonic()
+        documents = sum(map(len, group))
+        self.unread.append((self.steps.take(step, self._batches_done(), feed, group), documents))
+        progress.batch += len(group)
+        self._tell(step, documents)
+        progress.seconds += time.monotonic() - started
+
     def _batches_done(self) -> int:
-        return self.progress.epoch * self.batches_an_epoch + self.progress.batch
+        return self.epochs.batches_before(self.progress.epoch) + self.progress.batch
+
+    def _steps_done(self) -> int:
+        before: int = self.epochs.steps_before(self.progress.epoch, self.batches_a_step)
+        return before + math.ceil(self.progress.batch / self.batches_a_step)
 
     def _tell(self, step: int, documents: int) -> None:
         """The watcher and the log, at the same steps whether or not the run was interrupted."""
@@ -252,6 +275,7 @@ class _Trainer:
             if self.resumable:
                 name_bests(self.folder, self.progress, self.network)
         share(self.network.state_dict().values())
+        self.network.zero_grad()
         self.network.eval()
 
     def _pause(self, agree: bool = False) -> None:

@@ -1,9 +1,10 @@
 """One step of training: the loss of some batches, its gradient, and the optimiser."""
 
 import math
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,10 +13,13 @@ from torch import Tensor, nn
 
 from hitin.batches import Batch, Examples, Rows
 from hitin.chance import seed_chance
+from hitin.errors import first_line
 from hitin.losses import LossSettings, classification_loss, positive_weights, recursive_regularisation
 from hitin.methods.interface import Seen
 from hitin.network import Network
+from hitin.training.feeding import Source
 from hitin.training.optimisation import build_optimiser, learning_rate_factor
+from hitin.training.recording import Recorder
 
 if TYPE_CHECKING:
     from hitin.neural import NeuralModel
@@ -25,9 +29,16 @@ class Steps:
     """The steps of a run of so many of them."""
 
     def __init__(
-        self, model: "NeuralModel", train: Examples, val: Examples | None, accelerator: Accelerator, steps: int
+        self,
+        model: "NeuralModel",
+        train: Examples,
+        val: Examples | None,
+        accelerator: Accelerator,
+        steps: int,
+        note: Callable[[str], None] = lambda message: None,  # noqa: ARG005
     ) -> None:
-        self.settings = model.run.training
+        """`note` is told what a person should know."""
+        self.settings, self.note = model.run.training, note
         self.accelerator, self.device = accelerator, accelerator.device
         self.network = model.network
         self.network.method.prepare(model.facts(train, val))
@@ -41,28 +52,66 @@ class Steps:
         if model.run.loss.positive_weights != "none":
             weights = positive_weights(counts, len(train), model.run.loss.positive_weights).to(self.device)
         edges = torch.from_numpy(np.array(model.taxonomy.edges)).to(self.device)
-        self.objective = accelerator.prepare(_Objective(self.network, model.run.loss, edges, weights))
+        self.plain = accelerator.prepare(_Objective(self.network, model.run.loss, edges, weights))
+        self.objective: Any = torch.compile(self.plain, dynamic=True) if self.settings.compile else self.plain
         self.stepper = accelerator.prepare(self.optimiser)
+        self.recorder = self._recorder()
 
-    def take(self, step: int, batch: int, train: Examples, group: list[Rows]) -> Tensor:
-        """Learn from some batches, the first of which has the number `batch`; the sum of the losses over documents.
+    def own(self, group: list[Rows]) -> list[tuple[Rows, int]]:
+        """The batches of a step that fall to this process, and how many documents of each count.
 
-        Each of several processes takes its part of the batches, and answers with its part of the sum. Where there
-        are too few, a process computes along, so that all keep pace, but what it finds does not count.
+        Where there are too few, a process computes along, so that all keep pace, but what it finds does not count.
         """
         rank, processes = self.accelerator.process_index, self.accelerator.num_processes
-        seed_chance(_seed_of(self.settings.seed, batch + rank), self.device)
-        documents, total = sum(map(len, group)), torch.zeros((), device=self.device)
         places = range(rank, math.ceil(len(group) / processes) * processes, processes)
-        for place in places:
-            rows, counting = (group[place], len(group[place])) if place < len(group) else (group[0], 0)
-            with nullcontext() if place == places[-1] else self.accelerator.no_sync(self.objective):
-                loss = self.objective(train.batch(rows).to(self.device), step)
-                # the gradient becomes the mean over processes
-                self.accelerator.backward(loss * (counting / documents * processes))
-            total += loss.detach() * counting
+        return [(group[place], len(group[place])) if place < len(group) else (group[0], 0) for place in places]
+
+    def take(self, step: int, batch: int, source: Source, group: list[Rows]) -> Tensor:
+        """Learn from some batches, the first of which has the number `batch`; the sum of the losses over documents.
+
+        Each of several processes takes its part of the batches, and answers with its part of the sum.
+        """
+        processes = self.accelerator.num_processes
+        seed_chance(_seed_of(self.settings.seed, batch + self.accelerator.process_index), self.device)
+        documents, total = sum(map(len, group)), torch.zeros((), device=self.device)
+        own = self.own(group)
+        for number, (rows, counting) in enumerate(own, start=1):
+            weight = counting / documents * processes  # the gradient becomes the mean over processes
+            total += self._learn(source.batch(rows), step, weight, is_last=number == len(own)) * counting
         self._move(step)
         return total
+
+    def _learn(self, batch: Batch, step: int, weight: float, *, is_last: bool) -> Tensor:
+        """Add the gradient of a batch, times the weight; its loss."""
+        loss = self.recorder.replayed(batch, step, weight) if self.recorder else None
+        if loss is not None:
+            return loss
+        try:
+            return self._computed(batch.to(self.device), step, weight, is_last)
+        except Exception as error:  # compilers fail in many ways
+            if self.objective is self.plain or isinstance(error, torch.OutOfMemoryError):
+                raise
+            self._do_not_compile(error)
+            return self._computed(batch.to(self.device), step, weight, is_last)
+
+    def _computed(self, batch: Batch, step: int, weight: float, is_last: bool) -> Tensor:
+        with nullcontext() if is_last else self.accelerator.no_sync(self.objective):
+            loss: Tensor = self.objective(batch, step)
+            self.accelerator.backward(loss * weight)
+        return loss.detach()
+
+    def _do_not_compile(self, error: Exception) -> None:
+        self.note(f"warning: the network cannot be compiled here ({first_line(error)}); training goes on without")
+        self.objective = self.plain
+        self.recorder = self._recorder()
+
+    def _recorder(self) -> Recorder | None:
+        """Where steps can be recorded: one process on an NVIDIA GPU, and a network that computes the same each time."""
+        repeats = self.network.encoder.repeats and self.network.method.repeats
+        is_alone = self.accelerator.num_processes == 1 and self.accelerator.scaler is None
+        if not (self.settings.record and self.device.type == "cuda" and repeats and is_alone):
+            return None
+        return Recorder(self.objective, self.network.parameters(), self.note)
 
     def _move(self, step: int) -> None:
         """Change the weights by what their gradients say."""
@@ -71,7 +120,7 @@ class Steps:
         if self.settings.gradient_clip:
             self.accelerator.clip_grad_norm_(self.network.parameters(), self.settings.gradient_clip)
         self.stepper.step()
-        self.stepper.zero_grad()
+        self.stepper.zero_grad(set_to_none=self.recorder is None)
 
 
 class _Objective(nn.Module):

@@ -1,40 +1,56 @@
 """How well a network does on validation documents while it is trained."""
 
-import numpy as np
 import torch
 from accelerate import Accelerator
+from torch import Tensor
 
 from hitin.batches import Examples
 from hitin.losses import classification_loss
 from hitin.metrics import Counts, macro_f1, micro_f1
 from hitin.model import Advance
-from hitin.network import Network, scoring_batches
+from hitin.network import Network, on_device, scoring_batches, tokens_at_once
+
+_WAIT_EVERY = 20  # batches, so that progress tells what a GPU has done
 
 
 @torch.inference_mode()
 def validation_scores(
     network: Network, val: Examples, accelerator: Accelerator, advance: Advance | None = None
 ) -> dict[str, float]:
-    """Loss, and F1 at a threshold of 0.5 as in the paper. Several processes share the work."""
-    counts, loss = Counts.zero(val.label_count), 0.0
+    """Loss, and F1 at a threshold of 0.5 as in the paper. Several processes share the work.
+
+    All is added up on the device and brought over at the end: a GPU is not waited for batch by batch.
+    """
+    device = accelerator.device
+    table = torch.zeros(3, val.label_count, dtype=torch.int64, device=device)
+    losses: list[Tensor] = []
+    sizes: list[int] = []
     network.eval()
-    for rows in scoring_batches(val)[accelerator.process_index :: accelerator.num_processes]:
-        batch = val.batch(rows).to(accelerator.device)
+    batches = scoring_batches(val, tokens_at_once(network.encoder, val, device))
+    for number, rows in enumerate(batches[accelerator.process_index :: accelerator.num_processes], start=1):
+        batch = on_device(val.batch(rows), device)
         with accelerator.autocast():
             logits = network(batch)[1]
-        loss += float(classification_loss(logits, batch.targets)) * len(rows)
-        counts += Counts.of((logits > 0).cpu().numpy(), (batch.targets > 0.5).cpu().numpy())
+        losses.append(classification_loss(logits, batch.targets))
+        sizes.append(len(rows))
+        table += counts_of(logits > 0, batch.targets > 0.5)
         if advance:
+            if device.type == "cuda" and number % _WAIT_EVERY == 0:
+                torch.cuda.synchronize(device)  # what is told to be done is done, or nearly
             advance(len(rows))
-    counts, loss = _summed(counts, loss, accelerator)
-    return {"val_loss": loss / len(val), "micro_f1": micro_f1(counts), "macro_f1": macro_f1(counts)}
+    loss = torch.tensor(_added(losses, sizes), dtype=torch.float64)
+    if accelerator.num_processes > 1:
+        table, loss = accelerator.reduce(table, "sum"), accelerator.reduce(loss.to(device), "sum")
+    counts = Counts(*table.cpu().numpy())
+    return {"val_loss": float(loss) / len(val), "micro_f1": micro_f1(counts), "macro_f1": macro_f1(counts)}
 
 
-def _summed(counts: Counts, loss: float, accelerator: Accelerator) -> tuple[Counts, float]:
-    """Over all processes."""
-    if accelerator.num_processes == 1:
-        return counts, loss
-    table = np.stack([counts.true_positives, counts.predicted, counts.actual])
-    whole = accelerator.reduce(torch.from_numpy(table).to(accelerator.device), "sum").cpu().numpy()
-    losses = torch.tensor(loss, dtype=torch.float64, device=accelerator.device)
-    return Counts(*whole), float(accelerator.reduce(losses, "sum"))
+def counts_of(given: Tensor, actual: Tensor) -> Tensor:
+    """(3, |Y|): for each label how many documents were rightly given it, were given it, and have it; as `Counts`."""
+    return torch.stack([each.sum(dim=0) for each in (given & actual, given, actual)])
+
+
+def _added(losses: list[Tensor], sizes: list[int]) -> float:
+    """The losses of all documents together, from the means of batches. A process may have had none."""
+    means: list[float] = torch.stack(losses).tolist() if losses else []
+    return sum((mean * size for mean, size in zip(means, sizes, strict=True)), 0.0)
