@@ -6,6 +6,7 @@ from pathlib import Path
 
 # One thread a test process, and its children: several of them run side by side. Before torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["HITIN_CACHE"] = "off"  # of the user, which tests leave alone
 
 import pytest
 from hypothesis import settings

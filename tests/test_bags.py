@@ -1,6 +1,7 @@
 """The bag encoder: what of a text it sees, the sum it makes of it, and that it learns and comes back."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +9,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from hitin import HierarchicalTextClassifier, InputError
 from hitin.bags import Bags, Shape
 from hitin.encoders.bag import Bag, BagSettings
 from hitin.settings import Run
-from hitin.tokens import PAD, UNKNOWN
+from hitin.tokens import PAD, UNKNOWN, Ragged
 from tests.training_harness import TAXONOMY, documents
 
 SHAPE = Shape(2, (3, 4))
@@ -30,7 +32,6 @@ def test_features_are_words_runs_of_words_and_pieces_of_words() -> None:
         *("the gut", "gut the"),
         *("#<th", "#the", "#he>", "#<the", "#the>"),
         *("#<gu", "#gut", "#ut>", "#<gut", "#gut>"),
-        *("#<th", "#the", "#he>", "#<the", "#the>"),
     ]
     assert list(Shape(1, (0, 0)).features("a b c d", 3)) == ["a", "b", "c"]
     assert list(Shape(3, (0, 0)).features("a b c", 9)) == ["a", "b", "c", "a b", "b c", "a b c"]
@@ -42,6 +43,40 @@ def test_the_most_frequent_features_are_known_and_rare_ones_weigh_more() -> None
     assert found.weights[0] < found.weights[1]
     assert found.weights[1] == pytest.approx(np.log(4 / 2) + 1)
     assert bags("cat dog", "cat", shape=Shape(1, (0, 0)), min_count=2).terms == ("cat",)
+
+
+@given(st.lists(st.text("ab c", max_size=20), max_size=6), st.integers(1, 3), st.sampled_from([(0, 0), (2, 3)]))
+def test_numbers_stand_in_the_order_in_which_features_come_first(
+    texts: list[str], runs: int, pieces: tuple[int, int]
+) -> None:
+    found = bags(*texts, shape=Shape(runs, pieces), size=12)
+    known = {term: number for number, term in enumerate(found.terms, start=2)}
+    for _ in range(2):  # words that were seen before, too
+        for text, row in zip(texts, (numbers.tolist() for numbers in iter_rows(found.encode(texts, 50))), strict=True):
+            first: list[int] = []
+            for feature in found.shape.features(text, 50):
+                if feature in known and known[feature] not in first:
+                    first.append(known[feature])
+            assert row == (first or [UNKNOWN])
+
+
+def test_no_more_words_are_remembered_than_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hitin.bags._WORDS_KEPT", 3)
+    texts = ["one two three four five", "five six one"]
+    found = bags(*texts)
+    wanted = [row.tolist() for row in iter_rows(found.encode(texts, 50))]
+    assert [row.tolist() for row in iter_rows(found.encode(texts, 50))] == wanted
+    assert len(found._pieces) <= 3
+
+
+def test_encoding_tells_how_far_it_is() -> None:
+    told: list[int] = []
+    bags("cat").encode(["cat"] * 2500, 50, told.append)
+    assert told == [1024, 1024, 452]
+
+
+def iter_rows(ragged: Ragged) -> Iterator[NDArray[np.int32]]:
+    return (ragged[row] for row in range(len(ragged)))
 
 
 def test_a_text_is_the_numbers_of_its_features_once_each() -> None:

@@ -4,18 +4,20 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hitin.tokens import PAD, SPECIAL, UNKNOWN, Ragged, sound
+from hitin.tokens import PAD, SPECIAL, UNKNOWN, Ragged, counted, sound
 
 _WORD = re.compile(r"\w+")
 _LONGEST = 64  # characters of a word that are looked at
+_WORDS_KEPT = 1 << 17  # whose pieces are remembered
 _PIECE = "#"  # begins the name of a piece, so that it is never taken for a word
 
 
@@ -30,12 +32,18 @@ class Shape:
 
     def features(self, text: str, most: int) -> Iterator[str]:
         """The features of the first words of a text, some of them several times."""
-        words = [word[:_LONGEST] for word in _words(text, most)]
-        yield from words
+        words = self.words(text, most)
+        pieces = (_pieces_of(word, *self.pieces) for word in dict.fromkeys(words))
+        return chain(words, self.runs_of(words), chain.from_iterable(pieces))
+
+    def words(self, text: str, most: int) -> list[str]:
+        """The first words of a text."""
+        return [word[:_LONGEST] for word in _words(text, most)]
+
+    def runs_of(self, words: list[str]) -> Iterator[str]:
+        """Two words in a row, three, and so on."""
         for length in range(2, self.runs + 1):
             yield from map(" ".join, zip(*(words[start:] for start in range(length)), strict=False))
-        for word in words:
-            yield from _pieces_of(word, *self.pieces)
 
 
 @dataclass(frozen=True)
@@ -58,9 +66,12 @@ class Bags:
         weights = tuple(float(np.float32(np.log((1 + len(texts)) / (1 + counts[term])) + 1)) for term in terms)
         return cls(shape, terms, weights)
 
-    def encode(self, texts: Iterable[str], max_length: int) -> Ragged:
-        """The numbers of each text's features; a text without any has the unknown one."""
-        return Ragged.of(self._numbers(text, max_length) for text in texts)
+    def encode(self, texts: Iterable[str], max_length: int, advance: Callable[[int], None] | None = None) -> Ragged:
+        """The numbers of each text's features; a text without any has the unknown one.
+
+        `advance` is told now and then how many more texts are done.
+        """
+        return Ragged.of(counted((self._numbers(text, max_length) for text in texts), advance))
 
     def all_weights(self) -> NDArray[np.float32]:
         """Those of the special tokens too: padding has none."""
@@ -86,13 +97,33 @@ class Bags:
         return cls(shape, terms, weights)
 
     def _numbers(self, text: str, max_length: int) -> list[int]:
-        known = self._places
-        features = dict.fromkeys(self.shape.features(text, max_length))
-        return [known[each] for each in features if each in known] or [UNKNOWN]
+        known, words = self._places, self.shape.words(text, max_length)
+        whole = [known[each] for each in chain(words, self.shape.runs_of(words)) if each in known]
+        pieces = map(self._pieces.__getitem__, dict.fromkeys(words))
+        return list(dict.fromkeys(chain(whole, *pieces))) or [UNKNOWN]
 
     @cached_property
     def _places(self) -> dict[str, int]:
         return {term: place for place, term in enumerate(self.terms, start=len(SPECIAL))}
+
+    @cached_property
+    def _pieces(self) -> "_Pieces":
+        return _Pieces(self.shape, self._places)
+
+
+class _Pieces(dict[str, tuple[int, ...]]):
+    """The numbers of the pieces of words, as far as they are known; words are looked at once."""
+
+    def __init__(self, shape: Shape, places: dict[str, int]) -> None:
+        super().__init__()
+        self.shape, self.places = shape, places
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        if len(self) >= _WORDS_KEPT:
+            self.clear()
+        pieces = _pieces_of(word, *self.shape.pieces)
+        self[word] = found = tuple(self.places[piece] for piece in pieces if piece in self.places)
+        return found
 
 
 def _words(text: str, most: int) -> Iterator[str]:
@@ -104,7 +135,7 @@ def _words(text: str, most: int) -> Iterator[str]:
         yield found.group()
 
 
-@lru_cache(maxsize=1 << 17)
+@lru_cache(maxsize=_WORDS_KEPT)
 def _pieces_of(word: str, shortest: int, longest: int) -> tuple[str, ...]:
     """`<gut>` of `gut` has, with 3 and 4, the pieces `<gu`, `gut`, `ut>`, `<gut` and `gut>`."""
     if not longest:

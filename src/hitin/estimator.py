@@ -250,9 +250,13 @@ class HierarchicalTextClassifier:
 
     def scored(self, texts: Sequence[str]) -> ScoredTexts:
         """The probabilities of some texts, and the labels they are given."""
-        model = self._fitted()
-        odds = self.decisions_.calibration.odds(evaluation.finite_logits(model, texts), model.taxonomy)
-        return ScoredTexts(odds.probabilities, *self.decisions_.decide_odds(odds, model.taxonomy))
+        return self.decided(self._fitted().logits(texts))
+
+    def decided(self, logits: NDArray[np.float32]) -> ScoredTexts:
+        """`scored`, where the model's logits are known already."""
+        taxonomy = self._fitted().taxonomy
+        odds = self.decisions_.calibration.odds(evaluation.checked(logits), taxonomy)
+        return ScoredTexts(odds.probabilities, *self.decisions_.decide_odds(odds, taxonomy))
 
     def evaluate(self, texts: Iterable[str], labels: Iterable[Labels]) -> Scores:
         """Scores of what `predict` says, over all and by level, with their intervals. Both may be streams."""

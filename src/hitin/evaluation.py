@@ -81,7 +81,11 @@ def truth_table(labels: Sequence[LabelIds], taxonomy: Taxonomy) -> Table:
 
 def finite_logits(model: Model, texts: Sequence[str]) -> Probabilities:
     """(documents, |Y|), which are numbers that decisions can be made of."""
-    logits = model.logits(texts)
+    return checked(model.logits(texts))
+
+
+def checked(logits: Probabilities) -> Probabilities:
+    """The same, where they are finite."""
     if not np.isfinite(logits).all():
         raise InputError(
             "the model gives scores that are not finite numbers: it is damaged, or its training went astray",

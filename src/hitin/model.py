@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -64,6 +64,17 @@ class Model(ABC):
     @abstractmethod
     def logits(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(documents, |Y|)"""
+
+    def prepared(self, texts: Sequence[str]) -> Any:
+        """What can be done with texts while others are scored, such as finding their tokens."""
+        return texts
+
+    def prepared_logits(self, prepared: Any, advance: Advance | None = None) -> NDArray[np.float32]:
+        """`logits`, of what `prepared` gave."""
+        logits = self.logits(prepared)
+        if advance:
+            advance(len(logits))
+        return logits
 
     @abstractmethod
     def to(self, device: torch.device) -> None:

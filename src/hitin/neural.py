@@ -18,6 +18,7 @@ from hitin.encoders import (
     EncoderSettings,
     build_encoder,
     encoder_config,
+    kept_numbers,
     numbers_of,
     read_tokenizer,
     restore_encoder,
@@ -28,11 +29,12 @@ from hitin.encoders.vectors import Coverage
 from hitin.inputs import Documents
 from hitin.methods import METHODS, NeuralMethod
 from hitin.methods.interface import Facts, Method
-from hitin.model import Model
+from hitin.model import Advance, Model
 from hitin.names import PATH_SEPARATOR
 from hitin.network import Network, for_use, logits_of
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
+from hitin.token_cache import TokenCache
 from hitin.tokens import Ragged
 from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT, train
@@ -58,11 +60,18 @@ class NeuralModel(Model):
     SOME_FILES: ClassVar = (ENCODER,)
 
     @classmethod
-    def build(cls, taxonomy: Taxonomy, run: Run, texts: Sequence[str], watcher: Watcher | None = None) -> Self:
+    def build(
+        cls,
+        taxonomy: Taxonomy,
+        run: Run,
+        texts: Sequence[str],
+        watcher: Watcher | None = None,
+        cache: TokenCache | None = None,
+    ) -> Self:
         """A model to train, its vocabulary from these texts. Its start depends on the seed of the run alone."""
         module = _module(run)
         with own_chance(run.training.seed):
-            encoder, tokenizer, coverage = build_encoder(_encoder_settings(run), texts)
+            encoder, tokenizer, coverage = build_encoder(_encoder_settings(run), texts, cache)
             module.adapt(encoder, run.method)
             warning = module.warning(taxonomy, encoder.widths, run.method)
             if warning and watcher:
@@ -89,16 +98,17 @@ class NeuralModel(Model):
         resumable: bool,
         watcher: Watcher,
     ) -> tuple[Self, History]:
+        cache = TokenCache.usual(watcher)
         watcher.note(f"preparing the text encoder {run.encoder_name}")
         with shortage_told(run):
-            model = cls.build(taxonomy, run, given.texts, watcher)
+            model = cls.build(taxonomy, run, given.texts, watcher, cache)
         if model.coverage is not None:
             watcher.note(str(model.coverage))
         with shortage_told(run, folder / CHECKPOINT):
             history = train(
                 model,
-                model.examples(*given),
-                None if held is None else model.examples(*held),
+                model.examples(*given, cache),
+                None if held is None else model.examples(*held, cache),
                 folder=folder,
                 device=device,
                 resume=resume,
@@ -117,8 +127,15 @@ class NeuralModel(Model):
     def tokens(self, texts: Sequence[str]) -> Ragged:
         return numbers_of(self.tokenizer, texts, _encoder_settings(self.run).max_length)
 
-    def examples(self, texts: Sequence[str], labels: Sequence[Sequence[int]]) -> Examples:
-        return Examples(self.tokens(texts), Ragged.of(labels), len(self.taxonomy))
+    def examples(
+        self, texts: Sequence[str], labels: Sequence[Sequence[int]], cache: TokenCache | None = None
+    ) -> Examples:
+        """Their tokens perhaps from a cache."""
+        tokens = self.tokens(texts) if cache is None else self._kept_tokens(texts, cache)
+        return Examples(tokens, Ragged.of(labels), len(self.taxonomy))
+
+    def _kept_tokens(self, texts: Sequence[str], cache: TokenCache) -> Ragged:
+        return kept_numbers(cache, self.tokenizer, texts, _encoder_settings(self.run).max_length)
 
     def facts(self, train: Examples, val: Examples | None) -> Facts:
         """What the method is told before training on these documents."""
@@ -128,8 +145,14 @@ class NeuralModel(Model):
 
     def logits(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(documents, |Y|)"""
+        return self.prepared_logits(self.prepared(texts))
+
+    def prepared(self, texts: Sequence[str]) -> Examples:
         unlabelled: list[tuple[int, ...]] = [()] * len(texts)
-        return logits_of(self.network, self.examples(texts, unlabelled))
+        return self.examples(texts, unlabelled)
+
+    def prepared_logits(self, prepared: Examples, advance: Advance | None = None) -> NDArray[np.float32]:
+        return logits_of(self.network, prepared, advance)
 
     def tensors(self) -> Mapping[str, Tensor]:
         return for_use(self.network.state_dict())

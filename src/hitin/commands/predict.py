@@ -1,6 +1,7 @@
 """`hitin predict`."""
 
 import sys
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -72,9 +73,10 @@ def predict(
     answers = Answers(classifier, top, all_scores, with_text, deepest)
     answers_scroll = out is None and sys.stdout is not None and sys.stdout.isatty()
     with file_progress(not answers_scroll) as progress:
-        chunks = texts.chunks(wanted, progress)
-        if out is not None:
-            write_text(out, answer_lines(chunks, answers))
-            return
-        for lines in answer_lines(chunks, answers, getattr(sys.stdout, "encoding", None) or "utf-8"):
-            typer.echo(lines, nl=False)  # which flushes
+        shown_in = "utf-8" if out is not None else getattr(sys.stdout, "encoding", None) or "utf-8"
+        with closing(answer_lines(texts.chunks(wanted, progress), answers, shown_in)) as told:
+            if out is not None:
+                write_text(out, told)
+                return
+            for lines in told:
+                typer.echo(lines, nl=False)  # which flushes

@@ -1,13 +1,14 @@
 """What `hitin predict` does: texts in, a line of JSON for each, in order and some at a time."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hitin.ahead import Workers
 from hitin.commands.console import FileProgress
 from hitin.commands.standard_input import LiveInput
 from hitin.decisions.policies import best_labels
@@ -19,10 +20,14 @@ from hitin.model import documents_at_once
 from hitin.names import PATH_SEPARATOR
 from hitin.taxonomy import Taxonomy
 
-_DOCUMENTS = 256  # answered together
+_DOCUMENTS = 2048  # of a file that are scored together: enough for batches of equal lengths
+_LIVE_DOCUMENTS = 256  # of standard input, whose answers are waited for
+_CHARACTERS = 1 << 22  # of documents that are scored together
+_PATIENCE = 0.5  # seconds: reading may wait for a person or another program
 _TEXT_SUFFIX = ".txt"
 
 Probabilities = NDArray[np.float32]
+Logits = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,9 @@ class Answers:
     """Whether the ancestors of what is given are left out."""
     _paths: dict[int, str] = field(default_factory=dict)
 
-    def of(self, documents: list[Document]) -> list[dict[str, Any]]:
+    def of(self, documents: list[Document], logits: Logits) -> list[dict[str, Any]]:
         """A record for each document."""
-        scored = self.classifier.scored([document.text for document in documents])
+        scored = self.classifier.decided(logits)
         return [self._record(*each) for each in zip(documents, *scored, strict=True)]
 
     @property
@@ -85,10 +90,18 @@ def path_of(taxonomy: Taxonomy, label: int) -> str:
     return path
 
 
-def answer_lines(chunks: Iterable[list[Document]], answers: Answers, encoding: str = "utf-8") -> Iterator[str]:
-    """The answers to each chunk as lines of JSON, in this encoding or else in ASCII."""
-    for chunk in chunks:
-        yield "".join(_line(record, encoding) + "\n" for record in answers.of(chunk))
+def answer_lines(chunks: Iterable[list[Document]], answers: Answers, encoding: str = "utf-8") -> Generator[str]:
+    """The answers to each chunk as lines of JSON, in this encoding or else in ASCII.
+
+    While some documents are answered, the next are scored, and those after them read.
+    """
+    model = answers.classifier.model_
+    with Workers() as workers:
+        read = ((chunk, model.prepared([document.text for document in chunk])) for chunk in chunks)
+        ready = workers.ahead(read, patience=_PATIENCE)
+        scored = workers.ahead((chunk, model.prepared_logits(each, workers.check)) for chunk, each in ready)
+        for chunk, logits in scored:
+            yield "".join(_line(record, encoding) + "\n" for record in answers.of(chunk, logits))
 
 
 def _line(record: dict[str, Any], encoding: str) -> str:
@@ -117,26 +130,27 @@ class Texts:
 
     def _live_chunks(self) -> Iterator[list[Document]]:
         with LiveInput(encoding=self.encoding) as source:
-            yield from self._chunks(self._documents(source), source.is_waiting)
+            yield from self._chunks(self._documents(source), _LIVE_DOCUMENTS, source.is_waiting)
 
     def _file_chunks(self, file: str, progress: FileProgress | None) -> Iterator[list[Document]]:
         with Source(file, encoding=self.encoding) as source:
-            for chunk in self._chunks(self._documents(source)):
+            for chunk in self._chunks(self._documents(source), _DOCUMENTS):
                 if progress:
                     progress(source.name, source.position, source.size)
                 yield chunk
 
     def _chunks(
-        self, documents: Iterator[Document], is_waiting: Callable[[], bool] = lambda: False
+        self, documents: Iterator[Document], most: int, is_waiting: Callable[[], bool] = lambda: False
     ) -> Iterator[list[Document]]:
         chunk: list[Document] = []
-        most = documents_at_once(self.taxonomy, _DOCUMENTS)
+        characters, most = 0, documents_at_once(self.taxonomy, most)
         try:
             for document in documents:
                 chunk.append(document)
-                if len(chunk) == most or is_waiting():
+                characters += len(document.text)
+                if len(chunk) == most or characters >= _CHARACTERS or is_waiting():
                     yield chunk
-                    chunk = []
+                    chunk, characters = [], 0
         except InputError:
             if chunk:
                 yield chunk

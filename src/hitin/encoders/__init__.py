@@ -14,7 +14,9 @@ from hitin.encoders.interface import TextEncoder
 from hitin.encoders.textrcnn import TextRCNN, TextRCNNSettings
 from hitin.encoders.transformer import Transformer, TransformerSettings, config_of, load_pretrained, restore
 from hitin.encoders.vectors import Coverage, coverage, read_vectors
-from hitin.tokens import Ragged, encode, subword_tokenizer, word_tokenizer
+from hitin.model import Advance
+from hitin.token_cache import TokenCache
+from hitin.tokens import Ragged, cut_at, encode, subword_tokenizer, word_tokenizer
 
 EncoderSettings = TextRCNNSettings | BagSettings | TransformerSettings
 AnyTokenizer = Tokenizer | Bags
@@ -23,16 +25,18 @@ AnyTokenizer = Tokenizer | Bags
 _MISSING = 0.25  # a word without a vector begins with numbers between this and its negative
 
 
-def build_encoder(settings: EncoderSettings, texts: Sequence[str]) -> tuple[TextEncoder, AnyTokenizer, Coverage | None]:
+def build_encoder(
+    settings: EncoderSettings, texts: Sequence[str], cache: TokenCache | None = None
+) -> tuple[TextEncoder, AnyTokenizer, Coverage | None]:
     """An encoder to train: its vocabulary from the training texts, or pretrained; and what its word vectors cover."""
+    cache = cache or TokenCache(None)
     if isinstance(settings, TransformerSettings):
         return *load_pretrained(settings), None
     if isinstance(settings, BagSettings):
-        bags = _bags(settings, texts)
+        bags = _bags(settings, texts, cache)
         return Bag(bags.get_vocab_size(), settings, bags.all_weights()), bags, None
-    learn = subword_tokenizer if settings.tokens == "subword" else word_tokenizer
-    tokenizer = learn(texts, size=settings.vocabulary, min_count=settings.min_count)
-    vectors, covered = _starting_vectors(settings, tokenizer, texts) if settings.vectors else (None, None)
+    tokenizer = _word_tokenizer(settings, texts, cache)
+    vectors, covered = _starting_vectors(settings, tokenizer, texts, cache) if settings.vectors else (None, None)
     return TextRCNN(tokenizer.get_vocab_size(), settings, vectors), tokenizer, covered
 
 
@@ -52,11 +56,28 @@ def read_tokenizer(settings: EncoderSettings, file: Path) -> AnyTokenizer:
     return Tokenizer.from_file(str(file))
 
 
-def numbers_of(tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int) -> Ragged:
+def numbers_of(
+    tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int, advance: Advance | None = None
+) -> Ragged:
     """Each text as the numbers that its encoder reads."""
     if isinstance(tokenizer, Bags):
-        return tokenizer.encode(texts, max_length)
-    return encode(tokenizer, texts, max_length)
+        return tokenizer.encode(texts, max_length, advance)
+    return encode(tokenizer, texts, max_length, advance)
+
+
+def kept_numbers(cache: TokenCache, tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int) -> Ragged:
+    """`numbers_of`, from the cache where they are there."""
+
+    def said() -> object:
+        if isinstance(tokenizer, Tokenizer):
+            cut_at(tokenizer, max_length)  # part of what it says of itself
+        return [tokenizer.to_str(), max_length]
+
+    if isinstance(tokenizer, Bags):
+        numbers = tokenizer.get_vocab_size()
+    else:
+        numbers = 1 + max(tokenizer.get_vocab().values(), default=0)
+    return cache.tokens(said, texts, numbers, lambda advance: numbers_of(tokenizer, texts, max_length, advance))
 
 
 def encoder_config(encoder: TextEncoder) -> str | None:
@@ -64,19 +85,32 @@ def encoder_config(encoder: TextEncoder) -> str | None:
     return config_of(encoder) if isinstance(encoder, Transformer) else None
 
 
-def _bags(settings: BagSettings, texts: Sequence[str]) -> Bags:
-    shortest, longest = settings.pieces or (0, 0)
-    return Bags.learnt(
+def _word_tokenizer(settings: TextRCNNSettings, texts: Sequence[str], cache: TokenCache) -> Tokenizer:
+    learn = subword_tokenizer if settings.tokens == "subword" else word_tokenizer
+    return cache.vocabulary(
+        lambda: [settings.tokens, settings.vocabulary, settings.min_count],
         texts,
-        Shape(settings.runs, (shortest, longest)),
-        size=settings.vocabulary,
-        min_count=settings.min_count,
-        max_length=settings.max_length,
+        lambda: learn(texts, size=settings.vocabulary, min_count=settings.min_count),
+        Tokenizer.to_str,
+        Tokenizer.from_str,
+    )
+
+
+def _bags(settings: BagSettings, texts: Sequence[str], cache: TokenCache) -> Bags:
+    shortest, longest = settings.pieces or (0, 0)
+    shape = Shape(settings.runs, (shortest, longest))
+    sizes = {"size": settings.vocabulary, "min_count": settings.min_count, "max_length": settings.max_length}
+    return cache.vocabulary(
+        lambda: ["bags", shape.runs, shape.pieces, sizes],
+        texts,
+        lambda: Bags.learnt(texts, shape, **sizes),
+        Bags.to_str,
+        Bags.from_str,
     )
 
 
 def _starting_vectors(
-    settings: TextRCNNSettings, tokenizer: Tokenizer, texts: Sequence[str]
+    settings: TextRCNNSettings, tokenizer: Tokenizer, texts: Sequence[str], cache: TokenCache
 ) -> tuple[Tensor, Coverage]:
     """(vocabulary, width): vectors from a file, and small random ones for words that it does not have."""
     vocabulary = tokenizer.get_vocab_size()
@@ -85,6 +119,6 @@ def _starting_vectors(
     matrix, known = found.matrix_for(words)
     vectors = torch.empty(matrix.shape).uniform_(-_MISSING, _MISSING)
     vectors[torch.from_numpy(known)] = torch.from_numpy(matrix[known])
-    counts = np.bincount(encode(tokenizer, texts, settings.max_length).values, minlength=vocabulary)
+    counts = np.bincount(kept_numbers(cache, tokenizer, texts, settings.max_length).values, minlength=vocabulary)
     running = {word: int(count) for word, count in zip(words, counts.tolist(), strict=True) if count}
     return vectors, coverage(running, found)

@@ -1,0 +1,215 @@
+"""Tokens and vocabularies kept on disk, so that the next training on the same documents begins at once."""
+
+import contextlib
+import json
+import os
+import re
+import time
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import tokenizers
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hitin.errors import InputError
+from hitin.model import Advance
+from hitin.tokens import Ragged
+from hitin.training.checkpoint import load_tensors, save_tensors
+from hitin.training.log import Watcher
+from hitin.writing import check_writable
+
+T = TypeVar("T")
+
+VARIABLE = "HITIN_CACHE"
+OFF = "off"
+_FORMAT = 1
+"""To be raised when the same texts, tokenizer and length give other numbers."""
+_FEWEST_CHARACTERS = 1_000_000
+"""Of texts that are kept: a core finds the tokens of so many in 0.2 to 0.4 s."""
+_MOST_BYTES = 2_000_000_000
+_OLDEST = 30 * 24 * 3600  # seconds without use
+_LEFT_BEHIND = 24 * 3600  # seconds after which what a kill left of a file is no longer being written
+_OURS = re.compile(r"[0-9a-f]{32}\.safetensors")
+_LEFTOVERS = re.compile(r"\.[0-9a-f]{16}\.part|\.tmp\w{6}")
+
+
+class TokenCache:
+    """What texts were turned into, each file called by a hash of all that it depends on.
+
+    A file that is damaged is made again. Files that were not used for a month go, and the oldest of those beyond 2 GB.
+    """
+
+    def __init__(self, folder: Path | None, watcher: Watcher | None = None) -> None:
+        """Without a folder nothing is kept."""
+        self.folder = folder
+        self.watcher = watcher or Watcher()
+        self._is_checked = False
+
+    @classmethod
+    def usual(cls, watcher: Watcher | None = None) -> "TokenCache":
+        """Where the environment says. A folder that the user named must be writable; of another it is only told."""
+        cache = cls(usual_folder(), watcher)
+        if cache.folder is not None and os.environ.get(VARIABLE):
+            try:
+                check_writable(cache.folder / "any")
+            except InputError as error:
+                raise _unwritable(cache.folder, error) from error
+        return cache
+
+    def tokens(
+        self, said: Callable[[], object], texts: Sequence[str], numbers: int, find: Callable[[Advance], Ragged]
+    ) -> Ragged:
+        """The tokens of texts, which are below `numbers`: those that were kept, or else those that `find` finds.
+
+        `said` gives in plain values what decides them beside the texts.
+        """
+        path = self._path(("tokens", said), texts)
+        kept = None if path is None else _read(path, lambda tensors: _ragged(tensors, len(texts), numbers))
+        if kept is not None:
+            self.watcher.note("tokens taken from the cache")
+            return kept
+        with self.watcher.counting("reading", len(texts)) as advance:
+            found = find(advance)
+        self._write(path, {"values": torch.from_numpy(found.values), "starts": torch.from_numpy(found.starts)})
+        return found
+
+    def vocabulary(
+        self,
+        said: Callable[[], object],
+        texts: Sequence[str],
+        learn: Callable[[], T],
+        write: Callable[[T], str],
+        read: Callable[[str], T],
+    ) -> T:
+        """What is learnt from texts, kept as what `write` makes of it."""
+        path = self._path(("vocabulary", said), texts)
+        kept = None if path is None else _read(path, lambda tensors: read(_text(tensors["text"])))
+        if kept is not None:
+            return kept
+        found = learn()
+        if path is not None:
+            self._write(path, {"text": torch.frombuffer(bytearray(write(found).encode()), dtype=torch.uint8)})
+        return found
+
+    def _path(self, said: tuple[str, Callable[[], object]], texts: Sequence[str]) -> Path | None:
+        """Where it is kept; `None` where it is not worth it, or cannot be."""
+        if self.folder is None or sum(map(len, texts)) < _FEWEST_CHARACTERS:
+            return None
+        if not self._is_checked:
+            self._is_checked = True
+            try:
+                check_writable(self.folder / "any")
+            except InputError as error:
+                self._do_without(f"the cache {self.folder} cannot be used: {error.message}")
+                return None
+        kind, rest = said
+        return self.folder / f"{key_of([kind, rest()], texts)}.safetensors"
+
+    def _write(self, path: Path | None, tensors: Mapping[str, Tensor]) -> None:
+        """A full disk keeps no one from training."""
+        if path is None or sum(tensor.nbytes for tensor in tensors.values()) > _MOST_BYTES:
+            return
+        try:
+            save_tensors(path, tensors)
+        except InputError as error:
+            self._do_without(f"tokens are not kept for the next time: {error}")
+            return
+        tidy(path.parent)
+
+    def _do_without(self, reason: str) -> None:
+        self.folder = None
+        first, *_ = reason.splitlines()
+        self.watcher.note(f"warning: {first}")
+
+
+def usual_folder() -> Path | None:
+    """`$HITIN_CACHE`, or the user's folder for such files; `None` where that is off or there is none."""
+    named = os.environ.get(VARIABLE, "")
+    if named == OFF:
+        return None
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hitin"
+        return (Path(named).expanduser() if named else home) / "tokens"
+    except RuntimeError:  # a user without a home
+        return None
+
+
+def key_of(said: object, texts: Sequence[str]) -> str:
+    """Equal for equal texts and what else decides the numbers: other libraries may know other characters."""
+    digest = blake2b(digest_size=16)
+    versions = [_FORMAT, tokenizers.__version__, unicodedata.unidata_version]
+    digest.update(json.dumps([versions, said]).encode())
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def tidy(folder: Path) -> None:
+    """Remove what was not used for long, and the oldest of what is too much. Others may be doing the same."""
+    now, room = time.time(), _MOST_BYTES
+    for path, used, size in _by_use(folder):
+        if _LEFTOVERS.fullmatch(path.name):
+            too_much = now - used > _LEFT_BEHIND
+        else:
+            room -= size
+            too_much = room < 0 or now - used > _OLDEST
+        if too_much:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _by_use(folder: Path) -> list[tuple[Path, float, int]]:
+    """Our files, when each was used last and how large it is; the last used one first."""
+    found = []
+    for path in folder.iterdir():
+        if _OURS.fullmatch(path.name) or _LEFTOVERS.fullmatch(path.name):
+            with contextlib.suppress(OSError):  # another process was quicker
+                status = path.stat()
+                found.append((path, status.st_mtime, status.st_size))
+    return sorted(found, key=lambda each: -each[1])
+
+
+def _read(path: Path, understand: Callable[[Mapping[str, Tensor]], T]) -> T | None:
+    """What is in a file; `None` where there is none, or it is not what it should be."""
+    if not path.is_file():
+        return None
+    try:
+        found = understand(load_tensors(path)[0])
+    except Exception:  # the tokenizers library raises bare ones
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return found
+
+
+def _ragged(tensors: Mapping[str, Tensor], rows: int, numbers: int) -> Ragged:
+    values, starts = tensors["values"].numpy(), tensors["starts"].numpy()
+    if values.dtype != np.int32 or starts.dtype != np.int64 or values.ndim != 1 or starts.shape != (rows + 1,):
+        raise ValueError("the arrays are not those of tokens")
+    if starts[0] != 0 or starts[-1] != len(values) or (np.diff(starts) < 0).any():
+        raise ValueError("the rows do not fit the values")
+    if len(values) and not 0 <= values.min() <= values.max() < numbers:
+        raise ValueError("there are tokens that the vocabulary has not")
+    return Ragged(values, starts)
+
+
+def _text(tensor: Tensor) -> str:
+    data: NDArray[np.uint8] = tensor.numpy()
+    return data.tobytes().decode()
+
+
+def _unwritable(folder: Path, error: InputError) -> InputError:
+    return InputError(
+        f"the cache cannot be written ({error.message})",
+        kind="unwritable",
+        file=str(folder),
+        remedy=f"Set {VARIABLE} to another folder, or to {OFF} to do without.",
+    )
