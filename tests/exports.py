@@ -13,7 +13,7 @@ BAG: dict[str, Any] = {"encoder": "bag", "embedding": 8, "min_count": 1, "batch_
 
 def trained_on_bag(**options: Any) -> HierarchicalTextClassifier:
     """A flat classifier on a bag, the quickest to train and to export."""
-    chosen = {"method": "flat", "epochs": 3} | BAG | options
+    chosen: dict[str, Any] = {"method": "flat", "epochs": 3} | BAG | options
     return HierarchicalTextClassifier(TAXONOMY, device="cpu", **chosen).fit(*documents(60), documents(40, seed=1))
 
 

@@ -22,6 +22,7 @@ IDS, LENGTHS, LOGITS = "ids", "lengths", "logits"
 
 LARGEST_FILE = 1_500_000_000
 """Weights of more bytes stand in a file beside the graph: a file of ONNX has at most 2 GB."""
+_MANY = 1 << 20  # numbers of a table, from which on it is worth while to make it smaller
 _ENCODER = "network.encoder"
 _SCOPES = "pkg.torch.onnx.name_scopes"  # where the exporter notes the module that a node comes from
 _LOGGERS = ("torch.onnx", "onnxscript", "onnx_ir", "torch.export", "torch._dynamo")
@@ -46,7 +47,7 @@ def need_exporter() -> None:
 
 
 def export_graph(network: Network, path: Path) -> list[str]:
-    """Write the graph; answers the names of its products with weights of the text encoder, which int8 can make cheaper.
+    """Write the graph; answers the names of the nodes of the text encoder that int8 can make cheaper.
 
     The network is changed: it computes by operations that other runtimes know.
     """
@@ -54,7 +55,7 @@ def export_graph(network: Network, path: Path) -> list[str]:
     try:
         with _quiet(), torch.no_grad(), WholeGRU():
             program = _program(Scoring(network).eval())
-            names = _encoder_products(program.model.graph)
+            names = _heavy_nodes(program.model.graph)
             _strip(program.model)
             program.save(str(path), external_data=_size(network) > LARGEST_FILE)
     except (OSError, HitinError):  # no room on the disk; a library that is missing
@@ -91,14 +92,12 @@ def _make_plain(network: Network) -> None:
             choose("eager")
 
 
-def _encoder_products(graph: Any) -> list[str]:
-    return [
-        node.name
-        for node in graph
-        if node.op_type == "MatMul"
-        and node.inputs[1].is_initializer()
-        and f"'{_ENCODER}" in node.metadata_props.get(_SCOPES, "")
-    ]
+def _heavy_nodes(graph: Any) -> list[str]:
+    """The products with the weights of the text encoder, and where it looks up the vectors of its many tokens."""
+    inside = [node for node in graph if f"'{_ENCODER}" in node.metadata_props.get(_SCOPES, "")]
+    products = [node for node in inside if node.op_type == "MatMul" and node.inputs[1].is_initializer()]
+    tables = [node for node in inside if node.op_type == "Gather" and node.inputs[0].is_initializer()]
+    return [node.name for node in (*products, *(each for each in tables if each.inputs[0].const_value.size > _MANY))]
 
 
 def _strip(model: Any) -> None:

@@ -1,6 +1,7 @@
 """Weights of a transformer in 8 bits: a smaller file, and several times as quick on a CPU."""
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,18 +25,20 @@ def check_int8(run: Run) -> None:
         )
 
 
-def quantise(path: Path, products: Sequence[str]) -> None:
-    """Give the weights of these products 8 bits, a scale for each column; what they are multiplied with is rounded as
-    it comes. The file is overwritten.
+def quantise(path: Path, parts: Sequence[str]) -> None:
+    """Give the weights of these nodes 8 bits, those of a product a scale for each column; what they are multiplied with
+    is rounded as it comes. The file is overwritten.
 
-    The structure encoder and the classifier stay as they are: they take little time, and logits come from them.
+    The structure encoder and the classifier stay as they are: they take little time, and logits come from them. One
+    scale for all columns would cost a point of F1, measured with MiniLM on abstracts; a scale each costs nothing.
     """
     onnx = need("onnx", extra="onnx", purpose="The export to ONNX")
     quantization: Any = need("onnxruntime.quantization", extra="onnx", purpose="int8")
-    if not products:
-        raise _not_quantised("no product of the text encoder was found in the graph")
+    if not parts:
+        raise _not_quantised("no weights of the text encoder were found in the graph")
     graph = onnx.load(str(path))
     del graph.graph.value_info[:]  # the exporter's, some of which contradict what the library infers
+    _unshare(graph.graph)
     was_disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)  # it advises to prepare the graph, which the exporter has done
     try:
@@ -44,8 +47,8 @@ def quantise(path: Path, products: Sequence[str]) -> None:
             str(path),
             per_channel=True,
             weight_type=quantization.QuantType.QInt8,
-            op_types_to_quantize=["MatMul"],
-            nodes_to_quantize=list(products),
+            op_types_to_quantize=["MatMul", "Gather"],
+            nodes_to_quantize=list(parts),
             extra_options={"MatMulConstBOnly": True},
         )
     except OSError:
@@ -54,6 +57,18 @@ def quantise(path: Path, products: Sequence[str]) -> None:
         raise _not_quantised(printable(first_line(error))) from error
     finally:
         logging.disable(was_disabled)
+
+
+def _unshare(graph: Any) -> None:
+    """Give each `Gemm` weights of its own: the library turns every one into a `MatMul` and transposes its weights in
+    place, so that of two with the same weights one would get them the wrong way round."""
+    uses = Counter(name for node in graph.node for name in node.input)
+    weights = {each.name: each for each in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Gemm" and node.input[1] in weights and uses[node.input[1]] > 1:
+            own = graph.initializer.add()
+            own.CopyFrom(weights[node.input[1]])
+            node.input[1] = own.name = f"{node.name}.weight"
 
 
 def _not_quantised(reason: str) -> InputError:
