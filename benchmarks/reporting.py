@@ -12,6 +12,7 @@ from hitin.compare.measuring import machine
 from hitin.devices import choose_device
 from hitin.writing import write_text
 
+BUSY = 0.5  # of the cores
 LIBRARIES = ("torch", "transformers", "accelerate", "tokenizers", "onnxruntime", "scikit-learn")
 
 
@@ -41,6 +42,7 @@ class Report:
             self.lines += ["", f"![{name}]({file})"]
 
     def close(self) -> None:
+        self.say(f"\nLoad of the machine afterwards: {load()}, which this benchmark is a part of.")
         if self.out is not None:
             write_text(self.out / f"{self.name}.md", ["\n".join(self.lines) + "\n"])
 
@@ -50,19 +52,36 @@ def begun(name: str, title: str, arguments: argparse.Namespace, given: Sequence[
     report = Report(name, arguments.out)
     report.say(f"# {title}\n")
     report.say(f"`python benchmarks/{name}.py{''.join(f' {_last_part(word)}' for word in given)}`\n")
-    report.say(f"{machine_told(arguments.device)}\n")
+    report.say(f"{machine_told(arguments.device)} Load of the machine before: {load()}.\n")
+    if is_busy():
+        report.say("**The machine was busy before this began: its times, and ratios of times, mean nothing.**\n")
     return report
+
+
+def load() -> str:
+    """Processes that ran or waited to run, over the last minute."""
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+
+
+def is_busy() -> bool:
+    """Whether others need the cores. Threads that wait for each other then wait for those, too: with two busy processes
+    beside it on two cores, a call of torch took 192 ms in place of 3."""
+    return hasattr(os, "getloadavg") and os.getloadavg()[0] > BUSY * cores()
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def machine_told(device: str) -> str:
     """The processor with its cores, the GPU where it is used, and the versions."""
     chosen = choose_device(device)
     processor = machine(torch.device("cpu"))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     gpu = f"{machine(chosen)['device']}, with " if chosen.type == "cuda" else ""
     versions = ", ".join(f"{name} {found}" for name in LIBRARIES if (found := _version(name)))
     told = f"hitin {processor['hitin']}, Python {processor['python']}, {versions}"
-    return f"On {gpu}{processor['device']}, {cores} cores, {torch.get_num_threads()} threads. {told}."
+    return f"On {gpu}{processor['device']}, {cores()} cores, {torch.get_num_threads()} threads. {told}."
 
 
 def _version(library: str) -> str | None:

@@ -63,6 +63,17 @@ def encoder_folder(arguments: argparse.Namespace) -> Iterator[Path]:
         yield Path(folder)
 
 
+def encoder_told(arguments: argparse.Namespace) -> str:
+    if arguments.encoder is not None:
+        return str(arguments.encoder.name)
+    shape = "of one small layer" if arguments.tiny else "of MiniLM-L6's shape"
+    return f"a BERT {shape} with random weights"
+
+
+def data_told(arguments: argparse.Namespace) -> str:
+    return str(arguments.data.name) if arguments.data is not None else "documents of ICD-10-CM's phrases"
+
+
 def make_encoder(folder: Path, *, tiny: bool, seed: int) -> None:
     """A BERT with random weights, and a tokenizer of the phrases of ICD-10-CM."""
     transformers = need_transformers()
@@ -125,7 +136,7 @@ def _made(seed: int) -> Splits:
     paths = {each.labels[:2] for each in found.train}
     taxonomy = Taxonomy.from_paths(sorted(paths))
     whole = documents_of(taxonomy, texts, labels, "training")
-    train, val, test = (whole.take(cut) for cut in (range(20_000), range(20_000, 22_000), range(22_000, 6_000)))
+    train, val, test = (whole.take(cut) for cut in (range(5_000), range(5_000, 5_500), range(5_500, 6_000)))
     return Splits(taxonomy, train, val, test)
 
 

@@ -37,7 +37,7 @@ from hitin.training.log import Watcher
 from hitin.training.loop import train
 from measuring import measured
 from reporting import Report, begun
-from speed_data import encoder_folder, options, read_data
+from speed_data import data_told, encoder_folder, encoder_told, options, read_data
 
 BERT, RCNN = "bert", "textrcnn"
 SIDES = {
@@ -235,11 +235,10 @@ def main(given: Sequence[str]) -> None:
         print(json.dumps(found))
         return
     report = begun("training_speed", "Training, in documents a second", arguments, given)
-    encoder = arguments.encoder.name if arguments.encoder else "a BERT of MiniLM's shape with random weights"
-    data = arguments.data.name if arguments.data else "made of ICD-10-CM's phrases"
     report.say(
-        f"Encoder: {encoder}. Data: {data}. Batch {arguments.batch}, at most {arguments.length} tokens, "
-        f"{arguments.epochs} epochs, seeds {arguments.seed} to {arguments.seed + arguments.seeds - 1}, "
+        f"Encoder: {encoder_told(arguments)}. Data: {data_told(arguments)}. Batch {arguments.batch}, "
+        f"at most {arguments.length} tokens, {arguments.epochs} epochs, "
+        f"seeds {arguments.seed} to {arguments.seed + arguments.seeds - 1}, "
         f"{'bf16' if arguments.device.startswith('cuda') else 'fp32'}."
     )
     with encoder_folder(arguments) as arguments.encoder:

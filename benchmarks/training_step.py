@@ -34,7 +34,7 @@ from hitin.settings import Run
 from hitin.training.steps import Steps
 from measuring import measured, peak_kilobytes
 from reporting import Report, begun
-from speed_data import encoder_folder, options, random_examples, taxonomy_of_size
+from speed_data import encoder_folder, encoder_told, options, random_examples, taxonomy_of_size
 from structure_encoder import MadeLeaves
 
 WAYS = {
@@ -183,12 +183,12 @@ def main(given: Sequence[str]) -> None:
         return
     keep_freed_memory()
     report = begun("training_step", "A training step", arguments, given)
-    encoder = arguments.encoder.name if arguments.encoder else "a BERT of MiniLM's shape with random weights"
     taxonomy = arguments.taxonomy.name if arguments.taxonomy else "made, 7 + 134"
     report.say(
-        f"Encoder: {encoder}. Batch {arguments.batch}, {arguments.length} tokens, seed {arguments.seed}; "
-        f"{arguments.rounds} rounds of {arguments.steps} steps; the taxonomy of 141 labels: {taxonomy}, the "
-        "others: ten children below each label.\n"
+        f"Encoder: {encoder_told(arguments)}. Batch {arguments.batch}, {arguments.length} tokens, "
+        f"seed {arguments.seed}; {arguments.rounds} rounds of {arguments.steps} steps; the taxonomy of 141 labels: "
+        f"{taxonomy}, "
+        "the others: ten children below each label.\n"
     )
     with encoder_folder(arguments) as arguments.encoder:
         table(report, arguments, given)
