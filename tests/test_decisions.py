@@ -185,3 +185,26 @@ def test_a_misspelt_key_and_a_wrong_threshold_are_named() -> None:
         with pytest.raises(InputError) as caught:
             Decisions.from_json(text, "decisions.json")
         assert told in str(caught.value)
+
+
+def test_thresholds_are_looked_up_once_and_for_each_taxonomy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service asks for every document."""
+    first = Taxonomy.from_nested({"A": ["a", "b"], "B": []})
+    other = Taxonomy.from_nested({"B": ["b"], "A": ["a"]})
+    thresholds = {"A": 0.1, "B": 0.9, "a": 0.3, "b": 0.6}
+    decisions = Decisions("raw", thresholds)
+    asked: list[Taxonomy] = []
+    look = Decisions.thresholds
+
+    def looked(self: Decisions, taxonomy: Taxonomy) -> NDArray[np.float64]:
+        asked.append(taxonomy)
+        return look(self, taxonomy)
+
+    monkeypatch.setattr(Decisions, "thresholds", looked)
+    logits = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
+    for taxonomy in (first, first, other, other, first):
+        at = np.array([thresholds[label] for label in taxonomy.labels])
+        assert (decisions.decide(logits, taxonomy) == (logits > np.log(at / (1 - at)))).all()
+    assert asked == [first, other, first]
+    again = replace(decisions, threshold={"A": 0.9, "B": 0.1, "a": 0.3, "b": 0.6})
+    assert (again.decide(logits, first)[:, 0] == (logits[:, 0] > np.log(9))).all()

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,8 +90,14 @@ class Calibration:
     def _of_level(self, level: int, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.kind == "none":
             return logits
-        slope = 1 / self.temperatures[level]
-        return _along(self.curves[level], slope, logits) if self.curves and self.curves[level] else slope * logits
+        curve = self._straights[level] if self.curves else None
+        return 1 / self.temperatures[level] * logits if curve is None else curve.along(logits)
+
+    @cached_property
+    def _straights(self) -> "tuple[_Curve | None, ...]":
+        """For each level its curve, where it has one."""
+        pairs = zip(self.curves, self.temperatures, strict=True)
+        return tuple(_Curve.through(knots, 1 / temperature) if knots else None for knots, temperature in pairs)
 
 
 class LogOdds:
@@ -136,14 +142,27 @@ def coherent(table: Table, taxonomy: Taxonomy) -> NDArray[Any]:
     return found
 
 
-def _along(knots: Knots, slope: float, logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The curve through the knots. Rounding never puts a value above that of a higher logit."""
-    x, y = np.array(knots, dtype=np.float64).T
-    slopes = np.append(np.diff(y) / np.diff(x), slope)
-    place = np.searchsorted(x, logits, side="right") - 1
-    before = np.maximum(place, 0)
-    risen = np.minimum(y[before] + slopes[before] * (logits - x[before]), np.append(y[1:], np.inf)[before])
-    return np.asarray(np.where(place < 0, y[0] + slope * (logits - x[0]), risen))
+class _Curve(NamedTuple):
+    """Straight from knot to knot, and beyond the first and the last with a slope of its own."""
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+    """After each knot."""
+    tops: NDArray[np.float64]
+    """The value at the next knot."""
+
+    @classmethod
+    def through(cls, knots: Knots, slope: float) -> "_Curve":
+        x, y = np.array(knots, dtype=np.float64).T
+        return cls(x, y, np.append(np.diff(y) / np.diff(x), slope), np.append(y[1:], np.inf))
+
+    def along(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The values at some places. Rounding never puts one above that of a higher logit."""
+        place = np.searchsorted(self.x, logits, side="right") - 1
+        before = np.maximum(place, 0)
+        risen = np.minimum(self.y[before] + self.slopes[before] * (logits - self.x[before]), self.tops[before])
+        return np.asarray(np.where(place < 0, self.y[0] + self.slopes[-1] * (logits - self.x[0]), risen))
 
 
 def _is_list(value: object) -> bool:

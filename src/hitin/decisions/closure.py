@@ -1,5 +1,6 @@
 """The best set of labels that leaves out no ancestor: exact, on trees and where labels have several parents."""
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -26,7 +27,7 @@ def best_closed(gains: NDArray[np.floating[Any]], taxonomy: Taxonomy) -> Chosen:
     if gains.ndim != 2 or gains.shape[1] != len(taxonomy):
         raise ValueError(f"gains have the shape {gains.shape}, but the taxonomy has {len(taxonomy)} labels")
     chosen = np.empty(gains.shape, dtype=np.bool_)
-    choice = _Choice(taxonomy, _twigs(taxonomy))
+    choice = _choice(taxonomy)
     rows = max(1, _CHUNK // len(taxonomy))
     for start in range(0, len(gains), rows):
         worth = gains[start : start + rows].T.astype(np.float64, order="C")  # labels first: whole rows are added
@@ -150,6 +151,11 @@ class _Payments:
                 is_open = False
         self.debts[end] = debt - amount if debt - amount > debt * _ROUNDING else 0.0
         return amount, is_open
+
+
+@lru_cache(maxsize=4)
+def _choice(taxonomy: Taxonomy) -> _Choice:
+    return _Choice(taxonomy, _twigs(taxonomy))
 
 
 def _fold(worth: Worth, below: Groups) -> None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,7 @@ class Decisions:
         each other by the calibrated log-odds of each, before no label is shown above its parents.
         """
         scores = odds.shown if self.policy in AS_SHOWN else odds.own
-        wanted = WAYS[self.policy](scores, log_odds_of(self.thresholds(taxonomy)), taxonomy, self.k)
+        wanted = WAYS[self.policy](scores, self._at(taxonomy), taxonomy, self.k)
         if not self.stop:
             return wanted, np.zeros_like(wanted)
         sure = odds.probabilities >= self.stop
@@ -106,6 +106,21 @@ class Decisions:
                 )
             return np.repeat(np.array(self.threshold, dtype=np.float64), taxonomy.level_sizes)
         return np.full(len(taxonomy), self.threshold, dtype=np.float64)
+
+    def _at(self, taxonomy: Taxonomy) -> NDArray[np.float64]:
+        """(|Y|,): the log-odds above which a label is worth giving, looked up once, not for every document."""
+        found = self._found.get(taxonomy)
+        if found is None:
+            found = log_odds_of(self.thresholds(taxonomy))
+            found.setflags(write=False)
+            self._found.clear()
+            self._found[taxonomy] = found
+        return found
+
+    @cached_property
+    def _found(self) -> dict[Taxonomy, NDArray[np.float64]]:
+        """Of one taxonomy at a time."""
+        return {}
 
     def with_options(
         self,

@@ -4,6 +4,7 @@ Inside, labels are rows: numpy adds and compares whole rows several times faster
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from hitin.taxonomy.taxonomy import Ids, Taxonomy
 
 T = TypeVar("T", bound=np.generic)
+
+_TAXONOMIES = 4  # whose steps are remembered: a service asks for them with every document
 
 
 class Step(NamedTuple):
@@ -37,23 +40,29 @@ def level_slices(taxonomy: Taxonomy) -> Iterator[slice]:
         start += size
 
 
-def upwards(taxonomy: Taxonomy) -> Iterator[Step]:
+@lru_cache(maxsize=_TAXONOMIES)
+def upwards(taxonomy: Taxonomy) -> tuple[Step, ...]:
     """From the lowest level to the top; the `ends` are parents."""
     levels = taxonomy.levels[taxonomy.edges[:, 1]]
+    steps = []
     for level in range(taxonomy.depth, 1, -1):  # from the bottom: a parent of one step is a child of a later one
         edges = taxonomy.edges[levels == level]  # sorted by parent
         ends, starts = np.unique(edges[:, 0], return_index=True)
-        yield Step(edges[:, 0], edges[:, 1], ends, starts)
+        steps.append(Step(edges[:, 0], edges[:, 1], ends, starts))
+    return tuple(steps)
 
 
-def downwards(taxonomy: Taxonomy) -> Iterator[Step]:
+@lru_cache(maxsize=_TAXONOMIES)
+def downwards(taxonomy: Taxonomy) -> tuple[Step, ...]:
     """From the second level to the lowest; the `ends` are children."""
     children = np.repeat(np.arange(len(taxonomy)), taxonomy.parent_counts)
     levels = taxonomy.levels[children]
+    steps = []
     for level in range(2, taxonomy.depth + 1):
         chosen = levels == level
         ends, starts = np.unique(children[chosen], return_index=True)
-        yield Step(taxonomy.parent_ids[chosen], children[chosen], ends, starts)
+        steps.append(Step(taxonomy.parent_ids[chosen], children[chosen], ends, starts))
+    return tuple(steps)
 
 
 def highest_below(table: NDArray[T], taxonomy: Taxonomy) -> NDArray[T]:

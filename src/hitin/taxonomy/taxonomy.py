@@ -134,7 +134,7 @@ class Taxonomy:
         return self.labels == other.labels and np.array_equal(self.edges, other.edges)
 
     def __hash__(self) -> int:
-        return hash((self.labels, self.edges.tobytes()))
+        return self._hash
 
     def __repr__(self) -> str:
         kind = "tree" if self.is_tree else "DAG"
@@ -182,6 +182,10 @@ class Taxonomy:
     def depth(self) -> int:
         """The number of levels."""
         return len(self.level_sizes)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.labels, self.edges.tobytes()))
 
     @cached_property
     def levels(self) -> NDArray[np.int32]:
