@@ -5,16 +5,21 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from hitin.commands.prediction import Answers, answer_lines, path_of
+from hitin.commands.prediction import Answers, Texts, answer_lines, path_of
 from hitin.commands.standard_input import LiveInput
 from hitin.decisions import Decisions
 from hitin.documents import Document, read_documents
@@ -124,6 +129,78 @@ def test_what_came_before_a_broken_line_is_answered(model: Path, run: Run, write
     out = tmp_path / "answers.jsonl"
     assert run("predict", model, file, "--out", out).exit_code == 2
     assert not out.exists()
+
+
+def test_what_came_before_a_broken_line_is_answered_chunk_by_chunk(
+    model: Path, run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [json.dumps({"id": number, "text": "late " * (number % 5)}) for number in range(20)]
+    file = write("broken.jsonl", "\n".join([*lines, "no json", *lines]))
+    whole = run("predict", model, file)
+    for documents, characters in ((3, 10**9), (1, 10**9), (10**9, 12)):
+        monkeypatch.setattr("hitin.commands.prediction._DOCUMENTS", documents)
+        monkeypatch.setattr("hitin.commands.prediction._CHARACTERS", characters)
+        result = run("predict", model, file)
+        assert (result.exit_code, result.stdout, result.stderr) == (2, whole.stdout, whole.stderr)
+    assert [answer["id"] for answer in answers(whole.stdout)] == [str(number) for number in range(20)]
+
+
+def test_long_texts_are_scored_few_at_a_time(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hitin.commands.prediction._CHARACTERS", 10)
+    monkeypatch.setattr("hitin.commands.prediction._DOCUMENTS", 4)
+    texts = ["a" * length for length in (1, 1, 1, 1, 1, 9, 20, 3, 3, 3, 3)]
+    chunks = Texts(Taxonomy.read(TICKETS / "taxonomy.tsv")).chunks([str(write("a.txt", "\n".join(texts)))])
+    found = [[len(document.text) for document in chunk] for chunk in chunks]
+    assert found == [[1, 1, 1, 1], [1, 9], [20], [3, 3, 3, 3]]
+
+
+def test_the_next_documents_are_scored_while_some_are_answered(model: Path) -> None:
+    classifier = HierarchicalTextClassifier.load(model)
+    read: list[int] = []
+
+    def chunks() -> Iterator[list[Document]]:
+        for number in range(50):
+            read.append(number)
+            yield [Document(f"late {number}", id=str(number))]
+
+    before = threading.active_count()
+    with closing(answer_lines(chunks(), Answers(classifier))) as lines:
+        assert json.loads(next(lines))["id"] == "0"
+        deadline = time.monotonic() + 20
+        while len(read) < 4 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert 4 <= len(read) < 10  # a few ahead, not all
+    assert threading.active_count() == before
+
+
+def test_errors_of_the_network_come_out_in_their_place(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier = HierarchicalTextClassifier.load(model)
+    score = type(classifier.model_).prepared_logits
+
+    def broken(self: Any, prepared: Any, advance: Any = None) -> Any:
+        logits = score(self, prepared, advance)
+        return logits * np.nan if len(prepared) == 2 else logits
+
+    monkeypatch.setattr(type(classifier.model_), "prepared_logits", broken)
+    chunks = [[Document("a")], [Document("b"), Document("c")], [Document("d")]]
+    lines = answer_lines(chunks, Answers(classifier))
+    assert "labels" in json.loads(next(lines))
+    with pytest.raises(InputError, match="not finite"):
+        next(lines)
+
+
+def test_ctrl_c_ends_it_at_once(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "many.txt"
+    file.write_text("the parcel is late and my card was charged\n" * 300_000)
+    command = hitin("predict", model, file)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert "labels" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        begun = time.monotonic()
+        _, told = process.communicate(timeout=60)
+    assert (process.returncode, told) == (130, "stopped\n")
+    assert time.monotonic() - begun < 30
 
 
 def test_answers_may_go_to_a_file(model: Path, run: Run, write: Write, tmp_path: Path) -> None:
