@@ -17,15 +17,8 @@ from hitin.encoders.textrcnn import TextRCNN, TextRCNNSettings
 from hitin.encoders.transformer import Transformer, TransformerSettings
 from hitin.errors import InputError
 from hitin.methods.flat import Flat, FlatSettings
-from hitin.methods.hitin import (
-    HiTIN,
-    HiTINSettings,
-    LeafLayer,
-    MixedLeafLayer,
-    NodeBatchNorm,
-    _sum_of_children,
-    remember,
-)
+from hitin.methods.hitin import HiTIN, HiTINSettings, LeafLayer, MixedLeafLayer, _sum_of_children
+from hitin.methods.node_norm import NodeBatchNorm, remember
 from tests.networks import Largest, NaiveHiTIN, label_tree, two_layers, vectors
 from tests.strategies import taxonomies
 
@@ -256,7 +249,7 @@ def test_sums_over_many_children_lose_nothing_in_half_precision() -> None:
 
 @pytest.mark.parametrize("many", [0, 1 << 20])
 def test_halves_are_precise_enough(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hitin.methods.hitin._MANY", many)
+    monkeypatch.setattr("hitin.methods.node_norm._MANY", many)
     torch.manual_seed(0)
     module = HiTIN(label_tree(200), Widths.of(64), HiTINSettings(width=64, leaf_dropout=0.0))
     text = torch.randn(32, 64).relu()

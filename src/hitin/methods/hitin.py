@@ -24,6 +24,7 @@ from hitin.coding_tree import CodingTree, coding_tree
 from hitin.coding_tree.construction import Method as TreeMethod
 from hitin.encoders.interface import Encoded, Widths
 from hitin.methods.interface import Method, prior_logits
+from hitin.methods.node_norm import NodeBatchNorm, are_many, outer, remember, wide
 from hitin.option_values import bad_option, check_choices, check_parts
 from hitin.taxonomy import Taxonomy
 
@@ -31,7 +32,6 @@ Pooling = Literal["sum", "mean", "max", "root"]
 Leaves = Literal["paper", "mixed"]
 Norm = Literal["batch", "layer"]
 
-_MANY = 1 << 20  # numbers of nodes from which half precision saves more than the change to it costs
 _LEAVES_AT_ONCE = 64  # leaves that exist at a time where the maximum over them is wanted
 
 
@@ -141,7 +141,7 @@ class HiTIN(Method):
     def _pooled(self, nodes: Tensor, sums: Tensor) -> Tensor:
         """(B, n, d) -> (B, d): a layer, whose nodes are summed already below each node of the next, if not further."""
         if self.pooling == "max":
-            return _wide(nodes.amax(dim=1))
+            return wide(nodes.amax(dim=1))
         whole = sums.squeeze(1) if sums.shape[1] == 1 else sums.sum(dim=1)
         return whole / _pool_size(self.pooling, nodes.shape[1])
 
@@ -169,11 +169,6 @@ def _usual_sizes(pooling: Pooling, layer_sizes: Sequence[int]) -> list[float]:
     return [max(1.0, count / _pool_size(pooling, nodes)) for count, nodes in zip(counts, layer_sizes, strict=True)]
 
 
-def _wide(values: Tensor) -> Tensor:
-    """In full precision."""
-    return values if values.dtype == torch.float64 else values.float()
-
-
 def _half_precision(device: torch.device) -> torch.dtype | None:
     """That of mixed precision, where it is on."""
     return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else None
@@ -181,8 +176,8 @@ def _half_precision(device: torch.device) -> torch.dtype | None:
 
 def _linear(layer: nn.Linear, nodes: Tensor, half: torch.dtype | None) -> Tensor:
     """Of many nodes in half precision, where there is one."""
-    if half is None or nodes.numel() < _MANY:
-        return functional.linear(_wide(nodes), layer.weight, layer.bias)
+    if half is None or not are_many(nodes.numel()):
+        return functional.linear(wide(nodes), layer.weight, layer.bias)
     return functional.linear(nodes.to(half), layer.weight.to(half), layer.bias.to(half))
 
 
@@ -190,7 +185,7 @@ def _sum_of_children(nodes: Tensor, parents: Tensor, count: int) -> Tensor:
     """(B, n, d) -> (B, count, d): the sum over the children of each node of the layer above, in full precision."""
     if count == 1:
         return nodes.sum(dim=1, keepdim=True, dtype=torch.promote_types(nodes.dtype, torch.float32))
-    nodes = _wide(nodes)
+    nodes = wide(nodes)
     return nodes.new_zeros(nodes.shape[0], count, nodes.shape[2]).index_add_(1, parents, nodes)
 
 
@@ -212,92 +207,11 @@ class NodeMLP(nn.Module):
         """`forward` of the nodes a_u p + c_u: `scale` (n,), `text` (B, d), `offset` (n, d)."""
         text, offset = functional.linear(text, self.first.weight), self.first(offset)
         if isinstance(self.first_norm, NodeBatchNorm):
-            text, offset = self.first_norm.folded(scale, text, offset)
-            return self._second_part(_outer(scale, text, offset, half), half)
-        return self._second_part(self.first_norm(_outer(scale, text, offset, None)), half)
+            return self._second_part(self.first_norm.folded(scale, text, offset, half), half)
+        return self._second_part(self.first_norm(outer(scale, text, offset, None)), half)
 
     def _second_part(self, nodes: Tensor, half: torch.dtype | None) -> Tensor:
         return torch.relu(self.second_norm(_linear(self.second, torch.relu(nodes), half)))
-
-
-def _outer(scale: Tensor, text: Tensor, offset: Tensor, half: torch.dtype | None) -> Tensor:
-    """(B, n, d): a_u p_b + c_u."""
-    if half is not None and len(text) * offset.numel() >= _MANY:
-        scale, text, offset = scale.to(half), text.to(half), offset.to(half)
-    return torch.addcmul(offset, scale[None, :, None], text[:, None])
-
-
-class NodeBatchNorm(nn.BatchNorm1d):
-    """Batch normalisation over documents and nodes together.
-
-    One single row, which has no variance, is given the running statistics instead. Those of a batch wait in `seen`
-    until `remember` adds them to the running ones.
-    """
-
-    running_mean: Tensor
-    running_var: Tensor
-    num_batches_tracked: Tensor
-
-    def __init__(self, width: int) -> None:
-        super().__init__(width)
-        self.seen: tuple[Tensor, Tensor, int] | None = None
-        """Of the last batch the mean, one by the root of the variance, and how many rows there were."""
-
-    def forward(self, nodes: Tensor) -> Tensor:
-        rows = nodes.reshape(-1, nodes.shape[-1])  # (B n, d)
-        if self._uses_batch(len(rows)):
-            rows, mean, inverse = torch.native_batch_norm(rows, self.weight, self.bias, None, None, True, 0.0, self.eps)
-            self.seen = mean.detach(), inverse.detach(), len(rows)
-        else:
-            rows = functional.batch_norm(
-                rows, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
-            )
-        return rows.view(nodes.shape)
-
-    def folded(self, scale: Tensor, text: Tensor, offset: Tensor) -> tuple[Tensor, Tensor]:
-        """The `text` and the `offset` with which a_u p_b + c_u comes out normalised.
-
-        The mean over documents and nodes is the mean over nodes of a_u mean(p) + c_u; the variance is
-        mean(a^2) var(p), within the documents, plus the variance of a_u mean(p) + c_u, between the nodes.
-        """
-        rows = len(text) * len(scale)
-        if self._uses_batch(rows):
-            within, centre = torch.var_mean(text, dim=0, correction=0)  # (d,)
-            nodes = torch.addcmul(offset, scale[:, None], centre)  # (n, d)
-            between, mean = torch.var_mean(nodes, dim=0, correction=0)
-            inverse = torch.rsqrt(torch.addcmul(between, within, scale.square().mean()) + self.eps)
-            self.seen = mean.detach(), inverse.detach(), rows
-        else:
-            mean, inverse = self.running_mean, torch.rsqrt(self.running_var + self.eps)
-        factor = self.weight * inverse
-        return text * factor, torch.addcmul(self.bias, offset - mean, factor)
-
-    def _uses_batch(self, rows: int) -> bool:
-        return self.training and rows > 1
-
-
-@torch.no_grad()
-def remember(norms: Sequence[NodeBatchNorm]) -> None:
-    """Bring the running statistics nearer to what each norm has seen, all at once.
-
-    These are the plain mean of the batches at first: a tree of many nodes has numbers far from 0 and 1, which few
-    batches would not forget.
-    """
-    used = [(norm, *norm.seen) for norm in norms if norm.seen is not None]
-    if not used:
-        return
-    for norm in norms:
-        norm.seen = None
-    norms, means, inverses, rows = zip(*used, strict=True)
-    eps, momentum = norms[0].eps, norms[0].momentum
-    variances = (torch.stack(inverses).square().reciprocal() - eps).clamp(min=0)
-    unbiased = torch._foreach_mul(variances.unbind(), [count / (count - 1) for count in rows])
-    batches = [norm.num_batches_tracked for norm in norms]
-    torch._foreach_add_(batches, 1)
-    part = torch.stack(batches).reciprocal().clamp(min=momentum).repeat(2)[:, None]
-    running = [norm.running_mean for norm in norms] + [norm.running_var for norm in norms]
-    moved = torch.lerp(torch.stack(running), torch.stack([*means, *unbiased]), part.to(running[0].dtype))
-    torch._foreach_copy_(running, moved.unbind())
 
 
 _NORMS: dict[Norm, type[nn.Module]] = {"batch": NodeBatchNorm, "layer": nn.LayerNorm}
@@ -317,7 +231,8 @@ class TreeClassifier(nn.Module):
         self.bias = nn.Parameter(torch.zeros(biases, labels))
 
     def forward(self, tree: Tensor) -> Tensor:
-        return functional.linear(tree, self.weight, self.bias.sum(dim=0))
+        bias = self.bias[0] if len(self.bias) == 1 else self.bias.sum(dim=0)
+        return functional.linear(tree, self.weight, bias)
 
 
 class LeafLayer:
@@ -340,8 +255,8 @@ class LeafLayer:
         """(B, d): the pooled leaf layer."""
         if pooling == "max":
             return self._maximum()
-        whole = torch.addcmul(self.sum_of_offsets.sum(dim=0), self.text, self.sum_of_scales.sum())
-        return whole / _pool_size(pooling, len(self.scale))
+        size = _pool_size(pooling, len(self.scale))
+        return self.text * (self.sum_of_scales.sum() / size) + self.sum_of_offsets.sum(dim=0) / size
 
     def next_layer(self, mlp: NodeMLP, half: torch.dtype | None) -> Tensor:
         """(B, n1, d): the nodes of layer 1."""
@@ -352,7 +267,7 @@ class LeafLayer:
         for start in range(0, len(self.scale), _LEAVES_AT_ONCE):
             some = slice(start, start + _LEAVES_AT_ONCE)
             siblings = self.families[self.parents[some]]
-            leaves = _outer(self.scale[some] / siblings, self.text, self.offset[some] / siblings.sqrt()[:, None], None)
+            leaves = outer(self.scale[some] / siblings, self.text, self.offset[some] / siblings.sqrt()[:, None], None)
             # a maximum with indices keeps nothing of the size of the leaves for the way back
             best = torch.maximum(best, leaves.max(dim=1).values)
         return best
@@ -377,7 +292,7 @@ class PaperLeaves(nn.Module):
 
     def forward(self, text: Tensor, parents: Tensor) -> LeafLayer:
         with torch.autocast(text.device.type, enabled=False):
-            projected = self.dropout(self.projection(_wide(text)))
+            projected = self.dropout(self.projection(wide(text)))
             return LeafLayer(self.scale, projected, self.offset, parents, self.get_buffer("families"))
 
 
@@ -414,7 +329,7 @@ class MixedLeafLayer:
 
     def pooled(self, pooling: Pooling) -> Tensor:
         if pooling == "max":
-            return _wide(self.nodes.amax(dim=1))
+            return wide(self.nodes.amax(dim=1))
         return _sum_of_children(self.nodes, self.parents, 1).squeeze(1) / _pool_size(pooling, self.nodes.shape[1])
 
     def next_layer(self, mlp: NodeMLP, half: torch.dtype | None) -> Tensor:

@@ -66,10 +66,16 @@ class Recorder:
             recording = self._record(batch.like(self.device), step)
         except RuntimeError as error:  # too little memory among them
             self.is_on = False
+            self._forget_capture()
             self.note(f"warning: steps are not recorded any further ({first_line(error)}); training goes on, slower")
             return None
         self.recordings[batch.shape] = recording
         return recording
+
+    def _forget_capture(self) -> None:
+        """A capture that broke off leaves the random numbers waiting for its end."""
+        chance = torch.cuda.default_generators[self.device.index or 0]
+        chance.graphsafe_set_state(torch.Generator(self.device).graphsafe_get_state())
 
     def _has_room(self) -> bool:
         """A recording keeps for itself what a pass takes for a while."""
@@ -79,7 +85,8 @@ class Recorder:
 
     def _record(self, batch: Batch, step: int) -> _Recording:
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.memory):
+        # other threads make batches meanwhile, which must not count as a part of it
+        with torch.cuda.graph(graph, pool=self.memory, capture_error_mode="thread_local"):
             loss = self.objective(batch, step)
             found = torch.autograd.grad(loss * self.weight, self.parameters, allow_unused=True)
             known = [place for place, gradient in enumerate(found) if gradient is not None]

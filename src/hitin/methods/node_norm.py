@@ -1,0 +1,149 @@
+"""Batch normalisation of the nodes of HiTIN's coding tree, also of a layer that is folded into a_u p_b + c_u.
+
+p (B, d) are documents, a (n,) and c (n, d) belong to nodes; the layer is (B, n, d).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+_MANY = 1 << 20  # numbers from which half precision saves more than the change to it costs
+
+
+def wide(values: Tensor) -> Tensor:
+    """In full precision."""
+    return values if values.dtype == torch.float64 else values.float()
+
+
+def are_many(numbers: int) -> bool:
+    """Whether half precision is worth the change to it."""
+    return numbers >= _MANY
+
+
+class NodeBatchNorm(nn.BatchNorm1d):
+    """Batch normalisation over documents and nodes together.
+
+    One single row, which has no variance, is given the running statistics instead. Those of a batch wait in `seen`
+    until `remember` adds them to the running ones.
+    """
+
+    running_mean: Tensor
+    running_var: Tensor
+    num_batches_tracked: Tensor
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.seen: tuple[Tensor, Tensor, int] | None = None
+        """Of the last batch the mean, one by the root of the variance, and how many rows there were."""
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        rows = nodes.reshape(-1, nodes.shape[-1])  # (B n, d)
+        if self._uses_batch(len(rows)):
+            rows, mean, inverse = torch.native_batch_norm(rows, self.weight, self.bias, None, None, True, 0.0, self.eps)
+            self.seen = mean.detach(), inverse.detach(), len(rows)
+        else:
+            rows = functional.batch_norm(
+                rows, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+            )
+        return rows.view(nodes.shape)
+
+    def folded(self, scale: Tensor, text: Tensor, offset: Tensor, half: torch.dtype | None) -> Tensor:
+        """`forward` of the nodes a_u p_b + c_u."""
+        if self._uses_batch(len(text) * len(scale)):
+            made: Any = _FoldedNorm.apply
+            nodes: Tensor
+            nodes, mean, inverse = made(scale, text, offset, self.weight, self.bias, self.eps, half)
+            self.seen = mean, inverse, len(text) * len(scale)
+            return nodes
+        factor = self.weight * torch.rsqrt(self.running_var + self.eps)
+        return outer(scale, text * factor, torch.addcmul(self.bias, offset - self.running_mean, factor), half)
+
+    def _uses_batch(self, rows: int) -> bool:
+        return self.training and rows > 1
+
+
+class _FoldedNorm(torch.autograd.Function):
+    """The nodes x = a_u p_b + c_u, normalised over documents and nodes: y = w (x - m) s + v, with s = 1 / deviation.
+
+    The mean over documents and nodes is the mean over nodes of a_u mean(p) + c_u; the variance is mean(a^2) var(p),
+    within the documents, plus the variance of a_u mean(p) + c_u, between the nodes. Then y is again of the form
+    a_u p' + c'_u.
+
+    Back, with g the gradient of y and N the number of rows: that of x is w s (g - mean(g) - (x - m) k), k being
+    s^2 sum(g (x - m)) / N. Of all sums over documents and nodes three remain that have to look at g: those of a_u g
+    over nodes, of g over documents, and of w s p g over documents and features. Left to itself, torch would make a
+    dozen tensors of the size of x.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        scale: Tensor,
+        text: Tensor,
+        offset: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        eps: float,
+        half: torch.dtype | None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        within, centre = torch.var_mean(text, dim=0, correction=0)  # (d,)
+        between, mean = torch.var_mean(torch.addcmul(offset, scale[:, None], centre), dim=0, correction=0)
+        inverse = torch.rsqrt(torch.addcmul(between, within, scale.square().mean()) + eps)
+        factor, centred = weight * inverse, offset - mean
+        ctx.save_for_backward(scale, text, centred, centre, inverse, factor)
+        ctx.mark_non_differentiable(mean, inverse)
+        return outer(scale, text * factor, torch.addcmul(bias, centred, factor), half), mean, inverse
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        scale, text, centred, centre, inverse, factor = ctx.saved_tensors
+        gradient, documents, rows = gradients[0], len(text), len(text) * len(scale)
+        scales = scale.to(gradient.dtype).expand(documents, 1, -1)  # (B, 1, n)
+        over_nodes = torch.bmm(scales, gradient).squeeze(1).to(text.dtype)  # (B, d)
+        over_documents = gradient.sum(dim=0, dtype=text.dtype)  # (n, d)
+        over_text = torch.bmm(gradient, (text * factor).to(gradient.dtype)[:, :, None]).sum(dim=0, dtype=text.dtype)
+        whole = over_documents.sum(dim=0)
+        of_weight = inverse * ((text * over_nodes).sum(dim=0) + (centred * over_documents).sum(dim=0))
+        share, slope = whole / rows, inverse * of_weight / rows  # mean(g) and k
+        constant = torch.addcmul(scale.sum() * share, slope, scale @ centred)
+        of_text = factor * (over_nodes - torch.addcmul(constant, slope * scale.square().sum(), text))
+        nodes = torch.addcmul(centred, scale[:, None], centre)
+        of_offset = factor * (over_documents - documents * torch.addcmul(share, slope, nodes))
+        towards = factor * centre * documents
+        of_scale = over_text[:, 0] - towards @ share - centred @ (towards * slope)
+        of_scale = of_scale - scale * ((factor * slope) @ text.square().sum(dim=0))
+        return of_scale, of_text, of_offset, of_weight, whole, None, None
+
+
+@torch.no_grad()
+def remember(norms: Sequence[NodeBatchNorm]) -> None:
+    """Bring the running statistics nearer to what each norm has seen, all at once.
+
+    These are the plain mean of the batches at first: a tree of many nodes has numbers far from 0 and 1, which few
+    batches would not forget.
+    """
+    used = [(norm, *norm.seen) for norm in norms if norm.seen is not None]
+    if not used:
+        return
+    for norm in norms:
+        norm.seen = None
+    norms, means, inverses, rows = zip(*used, strict=True)
+    eps, momentum = norms[0].eps, norms[0].momentum
+    variances = torch.stack(inverses).pow(-2) - eps
+    unbiased = torch._foreach_mul(variances.unbind(), [count / (count - 1) for count in rows])
+    batches = [norm.num_batches_tracked for norm in norms]
+    torch._foreach_add_(batches, 1)
+    part = torch.stack(batches).reciprocal().clamp(min=momentum).repeat(2)[:, None]
+    running = [norm.running_mean for norm in norms] + [norm.running_var for norm in norms]
+    moved = torch.lerp(torch.stack(running), torch.stack([*means, *unbiased]), part.to(running[0].dtype))
+    torch._foreach_copy_(running, moved.unbind())
+
+
+def outer(scale: Tensor, text: Tensor, offset: Tensor, half: torch.dtype | None) -> Tensor:
+    """(B, n, d): a_u p_b + c_u."""
+    if half is not None and are_many(len(text) * offset.numel()):
+        scale, text, offset = scale.to(half), text.to(half), offset.to(half)
+    return torch.addcmul(offset, scale[None, :, None], text[:, None])
