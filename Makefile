@@ -40,12 +40,12 @@ format: $(READY)   ## rewrite the code the way `make check` wants it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY)    ## measure, and print the tables that benchmarks/results keeps
-	$(BIN)/python benchmarks/reading.py
-	$(BIN)/python benchmarks/coding_tree.py
-	$(BIN)/python benchmarks/structure_encoder.py
-	$(BIN)/python benchmarks/decoding.py
-	$(BIN)/python benchmarks/scoring.py
+bench: $(READY)    ## measure on the CPU; the tables are printed, and kept in runs/bench
+	mkdir -p runs/bench
+	set -e; for name in reading coding_tree structure_encoder decoding scoring; do \
+		$(BIN)/python benchmarks/$$name.py > runs/bench/$$name.md; cat runs/bench/$$name.md; echo; done
+	set -e; for name in training_step training_speed inference growth; do \
+		$(BIN)/python benchmarks/$$name.py --out runs/bench; echo; done
 
 docs: $(READY)     ## build the documents into site/
 	$(PIP) install --quiet --constraint constraints.txt --group docs

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,14 +50,15 @@ class Call(NamedTuple):
 
 def make_models(folder: Path, data: Splits, arguments: argparse.Namespace) -> None:
     """Trained on few documents and saved; a frozen encoder is trained fast, and is as fast when used."""
-    from hitin.export.exporting import export_model
-
     hitin: dict[str, Any] = {"encoder": str(arguments.encoder), "text_pooling": "mean", "freeze": True, "epochs": 2}
     hitin |= {"max_length": arguments.length, "method": "hitin", "seed": arguments.seed, "device": "cpu"}
     for name, given in (("hitin", hitin), ("linear", {"method": "linear", "seed": arguments.seed})):
         HierarchicalTextClassifier(data.taxonomy, **given).fit_documents(data.train, data.val, out=folder / name)
-    for int8 in (False, True):
-        export_model(folder / "hitin", int8=int8)
+    for way in (ONNX, INT8):
+        if way in arguments.ways:
+            from hitin.export.exporting import export_model  # which not every machine can do
+
+            export_model(folder / "hitin", int8=way == INT8)
 
 
 def loaded(way: str, folder: Path) -> HierarchicalTextClassifier:
@@ -111,20 +112,21 @@ def _works(way: str, classifier: HierarchicalTextClassifier, texts: Sequence[str
 
 def latencies(arguments: argparse.Namespace, given: Sequence[str]) -> dict[int, dict[str, list[Call] | None]]:
     """The calls of every way by the number of texts, in turns."""
-    ways = {way: Turns(__file__, f"turns:{way}", *given) for way in arguments.ways}
     found: dict[int, dict[str, list[Call] | None]] = {}
-    for size, calls in zip(arguments.batches, arguments.calls, strict=True):
-        found[size] = {way: [] for way in ways}
-        for first in range(0, calls, arguments.calls_a_turn):
-            for way, process in ways.items():
-                some = process.take(size, first, min(arguments.calls_a_turn, calls - first))
-                before = found[size][way]
-                found[size][way] = (
-                    None if some is None or before is None else [*before, *(Call(*each) for each in some)]
-                )
-    for process in ways.values():
-        process.close()
+    with ExitStack() as stack:
+        ways = {way: stack.enter_context(Turns(__file__, f"turns:{way}", *given)) for way in arguments.ways}
+        for size, calls in zip(arguments.batches, arguments.calls, strict=True):
+            found[size] = {way: [] for way in ways}
+            for first in range(0, calls, arguments.calls_a_turn):
+                for way, process in ways.items():
+                    some = process.take(size, first, min(arguments.calls_a_turn, calls - first))
+                    found[size][way] = _more(found[size][way], some)
     return found
+
+
+def _more(calls: list[Call] | None, some: list[list[float]] | None) -> list[Call] | None:
+    """`None` where one of them failed."""
+    return None if calls is None or some is None else [*calls, *(Call(*each) for each in some)]
 
 
 def loading(way: str, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 REST = 0.1  # seconds between turns, until the threads of the last one sleep
 
@@ -33,10 +33,12 @@ class Turns:
         time.sleep(REST)
         return json.loads(answer)
 
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Its input ends, and so does the process."""
+        self.process.__exit__(None, None, None)
 
 
 def answer_turns(answer: Callable[..., Any]) -> None:
