@@ -16,7 +16,7 @@ from hitin import HierarchicalTextClassifier
 from hitin.errors import InputError, MissingExtraError
 from hitin.export import exporting, graph
 from hitin.export.exporting import export_model
-from hitin.export.folder import GRAPH, LABELS, usual_folder
+from hitin.export.folder import GRAPH, LABELS, WEIGHTS, usual_folder
 from hitin.export.model import OnnxModel, open_session
 from hitin.model_folder import DECISIONS, EXPORT, RUN, TAXONOMY
 from hitin.neural import TOKENIZER
@@ -232,6 +232,18 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(
             export_model(original, out)
         assert caught.value.kind == "unwritable"
         assert caught.value.remedy
+
+
+def test_weights_that_are_too_many_for_one_file_stand_beside_it(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph, "LARGEST_FILE", 0)
+    out = export_model(original, tmp_path / "out")
+    assert set(out.export.files) >= {GRAPH, WEIGHTS}
+    expected = load(original).predict_proba(TEXTS)
+    np.testing.assert_allclose(load(out.folder).predict_proba(TEXTS), expected, atol=1e-4)
+    (out.folder / WEIGHTS).write_bytes(b"other")
+    assert refused(out.folder, "damaged-model").file == str(out.folder / WEIGHTS)
 
 
 # What cannot be exported.

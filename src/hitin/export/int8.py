@@ -36,16 +36,20 @@ def quantise(path: Path, parts: Sequence[str]) -> None:
     quantization: Any = need("onnxruntime.quantization", extra="onnx", purpose="int8")
     if not parts:
         raise _not_quantised("no weights of the text encoder were found in the graph")
-    graph = onnx.load(str(path))
-    del graph.graph.value_info[:]  # the exporter's, some of which contradict what the library infers
-    _unshare(graph.graph)
+    beside = path.with_name(f"{path.name}.data")  # of a graph that is too large with its weights
     was_disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)  # it advises to prepare the graph, which the exporter has done
     try:
+        graph = onnx.load(str(path))
+        del graph.graph.value_info[:]  # the exporter's, some of which contradict what the library infers
+        _unshare(graph.graph)
+        is_large = beside.exists()
+        beside.unlink(missing_ok=True)  # its weights are read
         quantization.quantize_dynamic(
             graph,
             str(path),
             per_channel=True,
+            use_external_data_format=is_large,
             weight_type=quantization.QuantType.QInt8,
             op_types_to_quantize=["MatMul", "Gather"],
             nodes_to_quantize=list(parts),
