@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -69,12 +70,29 @@ def accelerated(device: str, settings: TrainingSettings) -> Iterator[Accelerator
     before = [dict(state._shared_state) for state in _STATES]
     GradientState._reset_state()
     try:
-        with torch.cuda.device(chosen) if chosen.type == "cuda" and chosen.index is not None else nullcontext():
+        is_numbered_gpu = chosen.type == "cuda" and chosen.index is not None
+        with torch.cuda.device(chosen) if is_numbered_gpu else nullcontext(), _quick_products(chosen, settings):
             yield build_accelerator(device, settings)
     finally:
         for state, values in zip(_STATES, before, strict=True):
             state._shared_state.clear()
             state._shared_state.update(values)
+
+
+@contextmanager
+def _quick_products(device: torch.device, settings: TrainingSettings) -> Iterator[None]:
+    """In mixed precision, a GPU multiplies what is left in 32 bits as TF32: still more precise than the halves."""
+    matmul: Any = torch.backends.cuda.matmul
+    if device.type != "cuda" or _precision(settings, device) == "no":
+        yield
+        return
+    name, quick = ("fp32_precision", "tf32") if hasattr(matmul, "fp32_precision") else ("allow_tf32", True)
+    before = getattr(matmul, name)
+    setattr(matmul, name, quick)
+    try:
+        yield
+    finally:
+        setattr(matmul, name, before)
 
 
 @contextmanager

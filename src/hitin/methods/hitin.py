@@ -174,11 +174,11 @@ def _half_precision(device: torch.device) -> torch.dtype | None:
     return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else None
 
 
-def _linear(layer: nn.Linear, nodes: Tensor, half: torch.dtype | None) -> Tensor:
-    """Of many nodes in half precision, where there is one."""
+def _product(layer: nn.Linear, nodes: Tensor, half: torch.dtype | None) -> Tensor:
+    """A linear map but for its bias; of many nodes in half precision, where there is one."""
     if half is None or not are_many(nodes.numel()):
-        return functional.linear(wide(nodes), layer.weight, layer.bias)
-    return functional.linear(nodes.to(half), layer.weight.to(half), layer.bias.to(half))
+        return functional.linear(wide(nodes), layer.weight)
+    return functional.linear(nodes.to(half), layer.weight.to(half))
 
 
 def _sum_of_children(nodes: Tensor, parents: Tensor, count: int) -> Tensor:
@@ -201,17 +201,26 @@ class NodeMLP(nn.Module):
 
     def forward(self, nodes: Tensor, half: torch.dtype | None) -> Tensor:
         """(B, n, d) -> (B, n, d); many nodes in `half` precision, where it is one."""
-        return self._second_part(self.first_norm(_linear(self.first, nodes, half)), half)
+        return self._second_part(_normalised(self.first_norm, _product(self.first, nodes, half), self.first.bias), half)
 
     def folded(self, scale: Tensor, text: Tensor, offset: Tensor, half: torch.dtype | None) -> Tensor:
         """`forward` of the nodes a_u p + c_u: `scale` (n,), `text` (B, d), `offset` (n, d)."""
-        text, offset = functional.linear(text, self.first.weight), self.first(offset)
+        text, offset = (functional.linear(each, self.first.weight) for each in (text, offset))
         if isinstance(self.first_norm, NodeBatchNorm):
-            return self._second_part(self.first_norm.folded(scale, text, offset, half), half)
-        return self._second_part(self.first_norm(outer(scale, text, offset, None)), half)
+            nodes = self.first_norm.folded(scale, text, offset, self.first.bias, half)
+        else:
+            nodes = self.first_norm(outer(scale, text, offset + self.first.bias))
+        return self._second_part(nodes, half)
 
     def _second_part(self, nodes: Tensor, half: torch.dtype | None) -> Tensor:
-        return torch.relu(self.second_norm(_linear(self.second, torch.relu(nodes), half)))
+        product = _product(self.second, torch.relu(nodes), half)
+        return torch.relu(_normalised(self.second_norm, product, self.second.bias))
+
+
+def _normalised(norm: nn.Module, nodes: Tensor, bias: Tensor) -> Tensor:
+    """Of nodes that are still without their bias."""
+    found: Tensor = norm(nodes, bias) if isinstance(norm, NodeBatchNorm) else norm(nodes + bias)
+    return found
 
 
 _NORMS: dict[Norm, type[nn.Module]] = {"batch": NodeBatchNorm, "layer": nn.LayerNorm}
@@ -267,7 +276,7 @@ class LeafLayer:
         for start in range(0, len(self.scale), _LEAVES_AT_ONCE):
             some = slice(start, start + _LEAVES_AT_ONCE)
             siblings = self.families[self.parents[some]]
-            leaves = outer(self.scale[some] / siblings, self.text, self.offset[some] / siblings.sqrt()[:, None], None)
+            leaves = outer(self.scale[some] / siblings, self.text, self.offset[some] / siblings.sqrt()[:, None])
             # a maximum with indices keeps nothing of the size of the leaves for the way back
             best = torch.maximum(best, leaves.max(dim=1).values)
         return best
