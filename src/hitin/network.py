@@ -1,17 +1,22 @@
 """The network of a neural model, a text encoder under a method; and what it makes of documents, batch by batch."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hitin.batches import Batch, Examples, by_length
+from hitin.batches import Batch, Examples, Rows, by_length
 from hitin.encoders.bag import Bag
 from hitin.encoders.interface import Encoded, TextEncoder, encoded
 from hitin.methods.interface import AUXILIARY, Method
 from hitin.model import Advance
+from hitin.side_by_side import side_by_side
+
+T = TypeVar("T")
 
 EVALUATION_BATCH = 256
 TOKENS_AT_ONCE = 64 * 1024  # in a batch of long documents that are only scored
@@ -43,7 +48,7 @@ def for_use(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in tensors.items() if not name.startswith(f"method.{AUXILIARY}.")}
 
 
-def scoring_batches(examples: Examples, tokens: int = TOKENS_AT_ONCE) -> list[NDArray[np.int64]]:
+def scoring_batches(examples: Examples, tokens: int = TOKENS_AT_ONCE) -> list[Rows]:
     """The rows of each batch for scoring: fewer documents where they are long."""
     batches = []
     for rows in by_length(examples.tokens.lengths, EVALUATION_BATCH):
@@ -72,24 +77,38 @@ def vectors_of(network: Network, examples: Examples, advance: Advance | None = N
     )
 
 
-@torch.no_grad()
 def _made(
     network: Network, examples: Examples, width: int, make: Callable[[Batch], Tensor], advance: Advance | None
 ) -> Tensor:
     """(documents, width): what is made of each document without dropout, batch by batch."""
     device = next(network.parameters()).device
     fetched = _Fetched(len(examples), width)
+    batches = scoring_batches(examples, tokens_at_once(network.encoder, examples, device))
     was_training = network.training
     network.eval()
     try:
-        for rows in scoring_batches(examples, tokens_at_once(network.encoder, examples, device)):
-            fetched.take(rows, make(on_device(examples.batch(rows), device)).float())
-            if advance:
-                advance(len(rows))
+        with closing(made_of_batches(torch.no_grad()(make), examples, batches, device)) as each:
+            for rows, made in each:
+                fetched.take(rows, made.float())
+                if advance:
+                    advance(len(rows))
         fetched.wait()
     finally:
         network.train(was_training)
     return fetched.table
+
+
+def made_of_batches(
+    make: Callable[[Batch], T], examples: Examples, batches: Sequence[Rows], device: torch.device
+) -> Generator[tuple[Rows, T]]:
+    """The rows of each batch with what is made of it, in order; on a CPU several at once, in threads."""
+
+    def made(rows: Rows) -> T:
+        return make(on_device(examples.batch(rows), device))
+
+    if device.type == "cpu":
+        return side_by_side(made, batches)
+    return ((rows, made(rows)) for rows in batches)
 
 
 class _Fetched:
@@ -99,7 +118,7 @@ class _Fetched:
         self.table = torch.empty(documents, width, dtype=torch.float32)
         self._coming: list[tuple[Tensor, Tensor]] = []
 
-    def take(self, rows: NDArray[np.int64], made: Tensor) -> None:
+    def take(self, rows: Rows, made: Tensor) -> None:
         """A GPU is not waited for but now and then: it goes on with the next batch."""
         places = torch.from_numpy(rows)
         if made.device.type != "cuda":

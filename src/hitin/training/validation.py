@@ -1,14 +1,17 @@
 """How well a network does on validation documents while it is trained."""
 
+from contextlib import closing
+from functools import partial
+
 import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from hitin.batches import Examples
+from hitin.batches import Batch, Examples
 from hitin.losses import classification_loss
 from hitin.metrics import Counts, macro_f1, micro_f1
 from hitin.model import Advance
-from hitin.network import Network, on_device, scoring_batches, tokens_at_once
+from hitin.network import Network, made_of_batches, scoring_batches, tokens_at_once
 
 _WAIT_EVERY = 20  # batches, so that progress tells what a GPU has done
 
@@ -24,25 +27,30 @@ def validation_scores(
     device = accelerator.device
     table = torch.zeros(3, val.label_count, dtype=torch.int64, device=device)
     losses: list[Tensor] = []
-    sizes: list[int] = []
     network.eval()
     batches = scoring_batches(val, tokens_at_once(network.encoder, val, device))
-    for number, rows in enumerate(batches[accelerator.process_index :: accelerator.num_processes], start=1):
-        batch = on_device(val.batch(rows), device)
-        with accelerator.autocast():
-            logits = network(batch)[1]
-        losses.append(classification_loss(logits, batch.targets))
-        sizes.append(len(rows))
-        table += counts_of(logits > 0, batch.targets > 0.5)
-        if advance:
-            if device.type == "cuda" and number % _WAIT_EVERY == 0:
-                torch.cuda.synchronize(device)  # what is told to be done is done, or nearly
-            advance(len(rows))
-    loss = torch.tensor(_added(losses, sizes), dtype=torch.float64)
+    own = batches[accelerator.process_index :: accelerator.num_processes]
+    with closing(made_of_batches(partial(_judged, network, accelerator), val, own, device)) as made:
+        for number, (rows, (mean, counted)) in enumerate(made, start=1):
+            losses.append(mean)
+            table += counted
+            if advance:
+                if device.type == "cuda" and number % _WAIT_EVERY == 0:
+                    torch.cuda.synchronize(device)  # what is told to be done is done, or nearly
+                advance(len(rows))
+    loss = torch.tensor(_added(losses, [*map(len, own)]), dtype=torch.float64)
     if accelerator.num_processes > 1:
         table, loss = accelerator.reduce(table, "sum"), accelerator.reduce(loss.to(device), "sum")
     counts = Counts(*table.cpu().numpy())
     return {"val_loss": float(loss) / len(val), "micro_f1": micro_f1(counts), "macro_f1": macro_f1(counts)}
+
+
+@torch.inference_mode()
+def _judged(network: Network, accelerator: Accelerator, batch: Batch) -> tuple[Tensor, Tensor]:
+    """The loss of a batch, the mean over its documents, and its counts."""
+    with accelerator.autocast():
+        logits = network(batch)[1]
+    return classification_loss(logits, batch.targets), counts_of(logits > 0, batch.targets > 0.5)
 
 
 def counts_of(given: Tensor, actual: Tensor) -> Tensor:

@@ -1,0 +1,64 @@
+"""Work on several batches at once, on the cores of a CPU.
+
+Small batches suit the caches of a CPU, but there is little in one of them to share out among cores. On two cores,
+others at work there too, TextRCNN scored 145 documents a second with a batch on each core, 74 with both cores on each
+batch and 100 with both on each of a few large ones; a bag 3,942 and 2,868; MiniLM 17 and 16.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Barrier
+from typing import TypeVar
+
+import torch
+
+T = TypeVar("T")
+R = TypeVar("R")
+_AT_ONCE = 4  # batches, each of which holds memory
+
+
+def side_by_side(work: Callable[[T], R], items: Sequence[T]) -> Generator[tuple[T, R]]:
+    """Each item with what `work` makes of it, in order; several at once where there are cores and items enough.
+
+    A thread has its own modes of torch: `work` says itself that it needs no gradients.
+    """
+    cores = torch.get_num_threads()
+    workers = min(cores, _AT_ONCE)
+    if workers < 2 or len(items) < 2 * workers:
+        for item in items:
+            yield item, work(item)
+        return
+    pool = _pool(workers, cores)
+    waiting: deque[tuple[T, Future[R]]] = deque()
+    try:
+        for item in items:
+            waiting.append((item, pool.submit(work, item)))
+            if len(waiting) > 2 * workers:
+                first, made = waiting.popleft()
+                yield first, made.result()
+        for item, made in waiting:
+            yield item, made.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _pool(workers: int, cores: int) -> ThreadPoolExecutor:
+    """Threads that share the cores.
+
+    How many cores torch takes is said by each thread for itself, and at the same time for all that begin after it:
+    once ours have begun, it is said again as it was.
+    """
+    begun = Barrier(workers + 1)
+
+    def begin() -> None:
+        torch.get_num_threads()  # which makes torch begin in this thread; later it would forget what was said
+        torch.set_num_threads(cores // workers)
+        begun.wait()
+
+    pool = ThreadPoolExecutor(workers, initializer=begin)
+    for _ in range(workers):
+        pool.submit(int)  # a thread begins with its first work
+    begun.wait()
+    torch.set_num_threads(cores)
+    return pool
