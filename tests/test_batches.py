@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitin.batches import Batch, Examples, by_length, shuffled
+from hitin.batches import Batch, Epochs, Examples, by_length, shuffled
 from hitin.tokens import Ragged
 
 LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=60).map(np.array)
@@ -106,3 +106,57 @@ def test_only_equal_documents_have_equal_fingerprints(tokens: list[list[int]], l
     assert examples().fingerprint() == examples().fingerprint()
     other = Examples(Ragged.of(tokens), Ragged.of(labels), label_count=3)
     assert other.fingerprint() != examples().fingerprint()
+
+
+@given(LENGTHS, SIZES, st.integers(1, 200), st.integers(0, 99))
+def test_a_budget_of_tokens_bounds_every_batch_of_several_documents(
+    lengths: np.ndarray, size: int, tokens: int, seed: int
+) -> None:
+    batches = shuffled(lengths, size, seed, 0, tokens=tokens)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) <= size
+        assert len(batch) == 1 or len(batch) * int(lengths[batch].max()) <= tokens
+
+
+def test_a_budget_of_tokens_wastes_no_room() -> None:
+    lengths = np.random.default_rng(0).integers(1, 500, 4096)
+    batches = shuffled(lengths, 64, 0, 0, tokens=4096)
+    padded = [len(batch) * int(lengths[batch].max()) for batch in batches]
+    assert sum(padded) < 1.03 * lengths.sum()
+    assert np.median(padded) > 3500
+
+
+@given(LENGTHS, SIZES, st.sampled_from([0, 5, 50]), st.integers(1, 4), st.integers(1, 3))
+def test_epochs_know_how_many_batches_and_steps_they_have(
+    lengths: np.ndarray, size: int, tokens: int, epochs: int, batches_a_step: int
+) -> None:
+    known = Epochs(lengths, size, tokens, 3, epochs)
+    counts = [len(known.of(epoch)) for epoch in range(epochs)]
+    assert [known.batches_before(epoch) for epoch in range(epochs + 1)] == [sum(counts[:n]) for n in range(epochs + 1)]
+    steps = sum(len(range(0, count, batches_a_step)) for count in counts)
+    assert known.steps_before(epochs, batches_a_step) == steps
+
+
+def test_lengths_in_multiples_add_padding_alone() -> None:
+    rows = np.arange(3)
+    plain, padded = examples().batch(rows), examples().in_multiples(8).batch(rows)
+    assert plain.ids is not None
+    assert padded.ids is not None
+    assert padded.ids.shape == (3, 8)
+    assert padded.ids[:, :3].tolist() == plain.ids.tolist()
+    assert not padded.ids[:, 3:].any()
+    assert plain.lengths is not None
+    assert padded.lengths is not None
+    assert padded.lengths.tolist() == plain.lengths.tolist()
+
+
+def test_a_batch_takes_the_numbers_of_another() -> None:
+    first, second = examples().batch(np.array([0, 1])), examples().batch(np.array([0, 2]))
+    copy = first.like(torch.device("cpu"))
+    assert copy.shape == second.shape != examples().batch(np.array([1, 2])).shape
+    copy.fill(second)
+    assert copy.ids is not None
+    assert second.ids is not None
+    assert copy.ids.tolist() == second.ids.tolist()
+    assert copy.targets.tolist() == second.targets.tolist()

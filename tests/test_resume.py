@@ -153,7 +153,7 @@ class Interrupter(Watcher):
             signal.raise_signal(signal.SIGINT)
 
 
-@pytest.mark.parametrize("options", [{}, {"accumulate": 2}, {"norm": "layer", "tokens": "subword"}])
+@pytest.mark.parametrize("options", [{}, {"accumulate": 2}, {"batch_tokens": 24, "accumulate": 2}, {"norm": "layer", "tokens": "subword"}])
 @pytest.mark.parametrize("step", [1, 3, 7])
 def test_a_run_goes_on_from_the_very_step(step: int, options: dict[str, Any], tmp_path: Path) -> None:
     """With dropout and batch statistics, in the middle of an epoch."""

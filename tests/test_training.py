@@ -125,7 +125,7 @@ def test_a_gradient_is_no_longer_than_it_may_be() -> None:
     def longest(clip: float) -> float:
         built, steps, take = steps_of(Run.of(**TINY | STEADY, gradient_clip=clip))
         seen: list[float] = []
-        steps.optimiser.register_step_pre_hook(lambda *_: seen.append(_length(built.network)))
+        steps.optimiser.register_step_post_hook(lambda *_: seen.append(_length(built.network)))
         take(0, [np.arange(32)])
         return seen[0]
 
@@ -305,3 +305,35 @@ def test_two_processes_learn_what_one_does_from_twice_as_many_batches(tmp_path: 
         assert torch.allclose(weight, two[name], atol=1e-6), name
     for single, double in zip(*(log_lines(tmp_path / name / TRAINING) for name in ("one", "two")), strict=True):
         assert single == pytest.approx(double, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch, about itself
+def test_where_there_is_no_compiler_training_goes_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor import config
+
+    monkeypatch.setattr(config.cpp, "cxx", ("/nowhere/compiler",))
+    monkeypatch.setattr(config, "force_disable_caches", True)
+    run = Run.of(**TINY | STEADY)
+    built, steps, take = steps_of(run.with_training(compile=True))
+    notes: list[str] = []
+    monkeypatch.setattr(steps, "note", notes.append)
+    plain, _, usual = steps_of(run)
+    for step in range(2):
+        assert float(take(step, [np.arange(32)])) == pytest.approx(float(usual(step, [np.arange(32)])))
+    assert len(notes) == 1
+    assert "cannot be compiled here" in notes[0]
+    for name, weight in built.network.named_parameters():
+        assert torch.equal(weight, plain.network.get_parameter(name)), name
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_network_learns_the_same() -> None:
+    run = Run.of(**TINY | STEADY)
+    compiled, steps, take = steps_of(run.with_training(compile=True))
+    plain, _, usual = steps_of(run)
+    for step in range(3):
+        assert float(take(step, [np.arange(32)])) == pytest.approx(float(usual(step, [np.arange(32)])), rel=1e-4)
+    assert steps.objective is not steps.plain  # it was not given up
+    for name, weight in compiled.network.named_parameters():
+        assert torch.allclose(weight, plain.network.get_parameter(name), atol=1e-4), name

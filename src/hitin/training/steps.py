@@ -118,9 +118,19 @@ class Steps:
         for parameters in self.optimiser.param_groups:
             parameters["lr"] = parameters["full_rate"] * self.rate(step)
         if self.settings.gradient_clip:
-            self.accelerator.clip_grad_norm_(self.network.parameters(), self.settings.gradient_clip)
+            self._clip(self.settings.gradient_clip)
         self.stepper.step()
         self.stepper.zero_grad(set_to_none=self.recorder is None)
+
+    def _clip(self, longest: float) -> None:
+        """Let the optimiser divide the gradient as it reads it: by itself that is one more way through all of it."""
+        if self.accelerator.scaler is not None:  # which divides by a number of its own
+            self.accelerator.clip_grad_norm_(self.network.parameters(), longest)
+            return
+        gradients = [each.grad for each in self.network.parameters() if each.grad is not None]
+        length = torch.nn.utils.get_total_norm(gradients, foreach=True if self.device.type == "cuda" else None)
+        optimiser: Any = self.optimiser
+        optimiser.grad_scale = ((length + 1e-6) / longest).clamp(min=1.0)
 
 
 class _Objective(nn.Module):
