@@ -1,6 +1,7 @@
 """Steps that are recorded on a GPU and replayed. Without a GPU there is nothing to record."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tests.training_harness import STEADY, TAXONOMY, TINY, documents, model
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
 
+@contextmanager
 def begun(run: Run, notes: list[str]) -> Iterator[tuple[NeuralModel, Steps, Examples]]:
     """A model with its steps on the GPU."""
     built = model(run)
@@ -33,12 +35,10 @@ def begun(run: Run, notes: list[str]) -> Iterator[tuple[NeuralModel, Steps, Exam
 
 def losses(run: Run, notes: list[str] | None = None, steps: int = 8) -> tuple[list[float], Network, int]:
     """Of some steps of one or two batches; the network then; and how many shapes were recorded."""
-    found = []
-    for built, taken, examples in begun(run, [] if notes is None else notes):
-        for step in range(steps):
-            found.append(float(taken.take(step, step, examples, [np.arange(8), np.arange(8, 16)][: 1 + step % 2])))
+    batches = [np.arange(8), np.arange(8, 16)]
+    with begun(run, [] if notes is None else notes) as (built, taken, examples):
+        found = [float(taken.take(step, step, examples, batches[: 1 + step % 2])) for step in range(steps)]
         return found, built.network, len(taken.recorder.recordings) if taken.recorder else 0
-    raise AssertionError
 
 
 @needs_gpu
@@ -59,7 +59,7 @@ def test_replayed_steps_learn_what_computed_ones_learn(options: dict[str, Any]) 
 @needs_gpu
 def test_dropout_is_another_one_at_every_replay() -> None:
     run = Run.of(**TINY, learning_rate=1e-12, precision="fp32")
-    for _, steps, examples in begun(run, []):
+    with begun(run, []) as (_, steps, examples):
         found = [float(steps.take(step, step, examples, [np.arange(8)])) for step in range(8)]
         assert len({round(loss, 5) for loss in found[3:]}) == 5
         again = [float(steps.take(step, step, examples, [np.arange(8)])) for step in range(3, 8)]
@@ -68,7 +68,7 @@ def test_dropout_is_another_one_at_every_replay() -> None:
 
 @needs_gpu
 def test_a_recorded_step_never_waits_for_the_gpu() -> None:
-    for _, steps, examples in begun(Run.of(**TINY), []):
+    with begun(Run.of(**TINY), []) as (_, steps, examples):
         pinned = [examples.batch(np.arange(8)).pinned() for _ in range(6)]
 
         class Ready:
