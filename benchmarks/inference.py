@@ -38,7 +38,7 @@ from turns import Turns, answer_turns
 TORCH, COMPILED, ONNX, INT8, LINEAR = "torch", "compiled", "onnx", "int8", "linear"
 WAYS = {TORCH: "torch", COMPILED: "torch.compile", ONNX: "ONNX", INT8: "ONNX int8", LINEAR: "linear"}
 FOLDERS = {TORCH: "hitin", COMPILED: "hitin", ONNX: "hitin/onnx", INT8: "hitin/onnx-int8", LINEAR: "linear"}
-WARM_UP = 3  # calls
+WARM_UP = {1: 3}  # calls, by the number of texts; else one
 
 
 class Call(NamedTuple):
@@ -100,7 +100,7 @@ def _texts(texts: Sequence[str], size: int, number: int) -> list[str]:
 def _works(way: str, classifier: HierarchicalTextClassifier, texts: Sequence[str]) -> bool:
     """Warm it up, at each turn anew. Only the compiler may not be there, or not be able to."""
     try:
-        for _ in range(WARM_UP):
+        for _ in range(WARM_UP.get(len(texts), 1)):
             call(classifier, texts)
     except Exception as error:
         if way != COMPILED:
@@ -205,7 +205,7 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-_USUAL = {"calls": [100, 6], "calls_a_turn": 20, "length": 128, "documents": 500, "test_documents": 200}
+_USUAL = {"calls": [60, 4], "calls_a_turn": 20, "length": 64, "documents": 500, "test_documents": 200}
 _TINY = {"calls": [3, 2], "calls_a_turn": 2, "length": 16, "documents": 60, "test_documents": 20}
 
 

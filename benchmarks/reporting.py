@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import time
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,7 +13,7 @@ from hitin.compare.measuring import machine
 from hitin.devices import choose_device
 from hitin.writing import write_text
 
-BUSY = 0.5  # of the cores
+BUSY = 0.1  # of the cores
 LIBRARIES = ("torch", "transformers", "accelerate", "tokenizers", "onnxruntime", "scikit-learn")
 
 
@@ -22,6 +23,7 @@ class Report:
     def __init__(self, name: str, out: Path | None) -> None:
         self.name, self.out = name, out
         self.lines: list[str] = []
+        self.others = Others()
 
     def say(self, text: str = "") -> None:
         print(text, flush=True)
@@ -42,7 +44,7 @@ class Report:
             self.lines += ["", f"![{name}]({file})"]
 
     def close(self) -> None:
-        self.say(f"\nLoad of the machine afterwards: {load()}, which this benchmark is a part of.")
+        self.say(f"\n{others_told(self.others.cores(), cores())}")
         if self.out is not None:
             write_text(self.out / f"{self.name}.md", ["\n".join(self.lines) + "\n"])
 
@@ -52,21 +54,49 @@ def begun(name: str, title: str, arguments: argparse.Namespace, given: Sequence[
     report = Report(name, arguments.out)
     report.say(f"# {title}\n")
     report.say(f"`python benchmarks/{name}.py{''.join(f' {_last_part(word)}' for word in given)}`\n")
-    report.say(f"{machine_told(arguments.device)} Load of the machine before: {load()}.\n")
-    if is_busy():
-        report.say("**The machine was busy before this began: its times, and ratios of times, mean nothing.**\n")
+    report.say(f"{machine_told(arguments.device)}\n")
     return report
 
 
-def load() -> str:
-    """Processes that ran or waited to run, over the last minute."""
-    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+class Others:
+    """What other processes take of the machine while this one and its children work; `None` where no one tells.
+
+    Threads that wait for each other then wait for those, too: with two busy processes beside it on two cores, a call of
+    torch took 192 ms in place of 3.
+    """
+
+    def __init__(self) -> None:
+        self.started, self.busy, self.own = time.monotonic(), _busy_seconds(), _own_seconds()
+
+    def cores(self) -> float | None:
+        """On average since the beginning."""
+        busy = _busy_seconds()
+        if busy is None or self.busy is None:
+            return None
+        taken = busy - self.busy - (_own_seconds() - self.own)
+        return max(0.0, taken / max(time.monotonic() - self.started, 1e-9))
 
 
-def is_busy() -> bool:
-    """Whether others need the cores. Threads that wait for each other then wait for those, too: with two busy processes
-    beside it on two cores, a call of torch took 192 ms in place of 3."""
-    return hasattr(os, "getloadavg") and os.getloadavg()[0] > BUSY * cores()
+def _own_seconds() -> float:
+    """Of the processor, with those of children that have ended."""
+    return sum(os.times()[:4])
+
+
+def _busy_seconds() -> float | None:
+    """Of all processors since the machine was started, where Linux tells."""
+    try:
+        first = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0].split()
+    except OSError:
+        return None
+    user, nice, system, _, _, interrupts, soft = map(int, first[1:8])
+    return (user + nice + system + interrupts + soft) / os.sysconf("SC_CLK_TCK")
+
+
+def others_told(taken: float | None, own: int) -> str:
+    if taken is None:
+        return "What other processes took of the machine is not known."
+    told = f"Other processes took {taken:.2f} of {own} cores meanwhile"
+    return f"**{told}: these times, and their ratios, mean nothing.**" if taken > BUSY * own else f"{told}."
 
 
 def cores() -> int:

@@ -221,7 +221,7 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
 
 
 _GPU = {"documents": 0, "test_documents": 0, "epochs": 3, "batch": 64, "length": 256, "seeds": 1, "workers": 4}
-_CPU = _GPU | {"documents": 256, "test_documents": 128, "epochs": 2, "batch": 16, "length": 64, "workers": 0}
+_CPU = _GPU | {"documents": 128, "test_documents": 64, "epochs": 2, "batch": 16, "length": 64, "workers": 0}
 _TINY = _CPU | {"documents": 32, "test_documents": 16, "batch": 8, "length": 16}
 
 

@@ -160,12 +160,18 @@ def test_a_plot_stands_alone() -> None:
     assert all(0 <= x <= plots.WIDTH and 0 <= y <= plots.HEIGHT for x, y in circles)
 
 
-def test_a_busy_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reporting, "cores", lambda: 4)
-    monkeypatch.setattr(os, "getloadavg", lambda: (1.9, 9.0, 9.0))
-    assert not reporting.is_busy()
-    monkeypatch.setattr(os, "getloadavg", lambda: (2.1, 0.0, 0.0))
-    assert reporting.is_busy()
+def test_a_busy_machine_is_told() -> None:
+    assert "mean nothing" in reporting.others_told(0.3, 2)
+    assert reporting.others_told(0.1, 2) == "Other processes took 0.10 of 2 cores meanwhile."
+    assert "not known" in reporting.others_told(None, 2)
+
+
+def test_only_what_others_take_counts_as_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy, own, now = iter([100.0, 130.0]), iter([7.0, 12.0]), iter([50.0, 60.0])
+    monkeypatch.setattr(reporting, "_busy_seconds", lambda: next(busy))
+    monkeypatch.setattr(reporting, "_own_seconds", lambda: next(own))
+    monkeypatch.setattr("reporting.time.monotonic", lambda: next(now))
+    assert reporting.Others().cores() == pytest.approx((30 - 5) / 10)
 
 
 # Both sides of a comparison are the same model.
