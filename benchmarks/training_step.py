@@ -170,7 +170,7 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-_GPU = {"labels": [141, 1_000, 10_000], "batch": 64, "length": 128, "rounds": 15, "steps": 10, "warmup": 20}
+_GPU = {"labels": [141, 1_000, 10_000], "batch": 64, "length": 128, "rounds": 11, "steps": 50, "warmup": 20}
 _GPU |= {"gigabytes": 60.0, "ways": list(WAYS)}
 _CPU = _GPU | {"batch": 4, "rounds": 5, "steps": 1, "warmup": 1, "gigabytes": 1.0}
 _TINY = _CPU | {"labels": [141], "batch": 4, "length": 8, "rounds": 2, "warmup": 1, "ways": ["flat", "folded"]}

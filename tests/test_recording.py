@@ -58,7 +58,7 @@ def test_replayed_steps_learn_what_computed_ones_learn(options: dict[str, Any]) 
 
 @needs_gpu
 def test_dropout_is_another_one_at_every_replay() -> None:
-    run = Run.of(**TINY, learning_rate=1e-12, precision="fp32")
+    run = Run.of(**TINY | {"learning_rate": 1e-12, "precision": "fp32"})
     with begun(run, []) as (_, steps, examples):
         found = [float(steps.take(step, step, examples, [np.arange(8)])) for step in range(8)]
         assert len({round(loss, 5) for loss in found[3:]}) == 5

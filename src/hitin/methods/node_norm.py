@@ -70,8 +70,8 @@ class NodeBatchNorm(nn.BatchNorm1d):
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
-        self.seen: tuple[Tensor, Tensor, int] | None = None
-        """Of the last batch the mean, one by the root of the variance, and how many rows there were."""
+        self.seen: tuple[Tensor, Tensor, Tensor, int] | None = None
+        """Of the last batch the mean, what is to be added to it, one by the root of the variance, and the rows."""
 
     def forward(self, nodes: Tensor, shift: Tensor | None = None) -> Tensor:
         """The nodes are still without the bias `shift`, which the mean of a batch would take away again."""
@@ -80,7 +80,7 @@ class NodeBatchNorm(nn.BatchNorm1d):
         if self._uses_batch(len(rows)):
             rows = _unshifted(rows, shift)
             rows, mean, inverse = torch.native_batch_norm(rows, self.weight, self.bias, None, None, True, 0.0, self.eps)
-            self.seen = mean.detach() + shift.detach(), inverse.detach(), len(rows)
+            self.seen = mean.detach(), shift.detach(), inverse.detach(), len(rows)
         else:
             rows = functional.batch_norm(
                 rows + shift, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
@@ -101,7 +101,7 @@ class NodeBatchNorm(nn.BatchNorm1d):
         made: Any = _FoldedNorm.apply
         nodes: Tensor
         nodes, mean, inverse = made(scale, text, _unshifted(offset, shift), self.weight, self.bias, self.eps, half)
-        self.seen = mean + shift.detach(), inverse, rows
+        self.seen = mean, shift.detach(), inverse, rows
         return nodes
 
     def _uses_batch(self, rows: int) -> bool:
@@ -194,7 +194,7 @@ def remember(norms: Sequence[NodeBatchNorm]) -> None:
         return
     for norm in norms:
         norm.seen = None
-    norms, means, inverses, rows = zip(*used, strict=True)
+    norms, means, shifts, inverses, rows = zip(*used, strict=True)
     eps, momentum = norms[0].eps, norms[0].momentum
     variances = torch.stack(inverses).pow(-2) - eps
     unbiased = torch._foreach_mul(variances.unbind(), [count / (count - 1) for count in rows])
@@ -202,5 +202,7 @@ def remember(norms: Sequence[NodeBatchNorm]) -> None:
     torch._foreach_add_(batches, 1)
     part = torch.stack(batches).reciprocal().clamp(min=momentum).repeat(2)[:, None]
     running = [norm.running_mean for norm in norms] + [norm.running_var for norm in norms]
-    moved = torch.lerp(torch.stack(running), torch.stack([*means, *unbiased]), part.to(running[0].dtype))
+    moved = torch.lerp(
+        torch.stack(running), torch.stack([*torch._foreach_add(means, shifts), *unbiased]), part.to(running[0].dtype)
+    )
     torch._foreach_copy_(running, moved.unbind())
