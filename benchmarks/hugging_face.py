@@ -108,6 +108,7 @@ def trained(plan: Plan, train: Documents, test: Documents, labels: int) -> dict[
             callbacks=[clock],
         )
         trainer.train()
+        trainer.args.train_sampling_strategy = "random"  # which it would group, and so shuffle, test documents by, too
         logits = trainer.predict(features(tokenizer, test, labels, plan.max_length)).predictions
     return {"tokenising": tokenising, "epochs": np.diff(clock.stamps).tolist(), "logits": logits}
 

@@ -264,8 +264,9 @@ class LeafLayer:
         """(B, d): the pooled leaf layer."""
         if pooling == "max":
             return self._maximum()
-        size = _pool_size(pooling, len(self.scale))
-        return self.text * (self.sum_of_scales.sum() / size) + self.sum_of_offsets.sum(dim=0) / size
+        scale, offset = self.sum_of_scales.sum(dim=0, keepdim=True), self.sum_of_offsets.sum(dim=0, keepdim=True)
+        whole = outer(scale, self.text, offset.expand(-1, self.text.shape[1])).squeeze(1)
+        return whole / _pool_size(pooling, len(self.scale))
 
     def next_layer(self, mlp: NodeMLP, half: torch.dtype | None) -> Tensor:
         """(B, n1, d): the nodes of layer 1."""
