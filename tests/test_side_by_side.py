@@ -1,5 +1,8 @@
 """Several batches at once: the same results in the same order, and torch's threads as they were."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -31,11 +34,9 @@ def test_results_come_in_order_however_long_each_takes(cores: int) -> None:
         time.sleep(0.01 * (item % 3))
         return item * item, torch.get_num_threads()
 
-    before = threading.active_count()
     found = list(side_by_side(slow, range(20)))
     workers = min(cores, 4)
     assert found == [(item, (item * item, cores // workers)) for item in range(20)]
-    assert threading.active_count() == before
     assert (threading.get_ident() in threads) == (cores == 1)
     assert len(threads) <= workers
 
@@ -53,6 +54,35 @@ def test_torch_has_as_many_threads_as_before(cores: int) -> None:
 
 def test_few_items_have_all_cores_each(cores: int) -> None:
     assert list(side_by_side(lambda _: torch.get_num_threads(), range(1))) == [(0, cores)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process cannot be split in two here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_process_that_was_split_off_has_threads_of_its_own() -> None:
+    code = """if True:
+    import os, sys, torch
+    from hitin.side_by_side import side_by_side
+    torch.set_num_threads(2)
+    wanted = [(item, -item) for item in range(20)]
+    assert list(side_by_side(lambda item: -item, range(20))) == wanted
+    child = os.fork()
+    assert list(side_by_side(lambda item: -item, range(20))) == wanted
+    if child:
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    os._exit(0)
+    """
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=100)
+
+
+def test_threads_do_not_add_up() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    list(side_by_side(str, range(20)))
+    threads = threading.active_count()
+    for _ in range(5):
+        list(side_by_side(str, range(20)))
+    assert threading.active_count() == threads
+    torch.set_num_threads(before)
 
 
 @pytest.mark.usefixtures("cores")

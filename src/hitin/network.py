@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from hitin.batches import Batch, Examples, Rows, by_length
 from hitin.encoders.bag import Bag
 from hitin.encoders.interface import Encoded, TextEncoder, encoded
+from hitin.memory import release_freed_memory
 from hitin.methods.interface import AUXILIARY, Method
 from hitin.model import Advance
 from hitin.side_by_side import side_by_side
@@ -90,6 +91,7 @@ def _made(
         with closing(made_of_batches(torch.no_grad()(make), examples, batches, device)) as each:
             for rows, made in each:
                 fetched.take(rows, made.float())
+                release_freed_memory()
                 if advance:
                     advance(len(rows))
         fetched.wait()
@@ -117,6 +119,7 @@ class _Fetched:
     def __init__(self, documents: int, width: int) -> None:
         self.table = torch.empty(documents, width, dtype=torch.float32)
         self._coming: list[tuple[Tensor, Tensor]] = []
+        self._device = torch.device("cpu")
 
     def take(self, rows: Rows, made: Tensor) -> None:
         """A GPU is not waited for but now and then: it goes on with the next batch."""
@@ -124,6 +127,7 @@ class _Fetched:
         if made.device.type != "cuda":
             self.table[places] = made.cpu()
             return
+        self._device = made.device
         self._coming.append((places, made.to("cpu", non_blocking=True)))
         if len(self._coming) == _BATCHES_AHEAD:
             self.wait()
@@ -131,7 +135,7 @@ class _Fetched:
     def wait(self) -> None:
         """Until everything is there."""
         if self._coming:
-            torch.cuda.synchronize()
+            torch.cuda.synchronize(self._device)  # which need not be the one that is usual
         for places, made in self._coming:
             self.table[places] = made
         self._coming.clear()
