@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -130,7 +131,9 @@ def test_a_file_that_is_not_the_one_exported_is_told(name: str, spoil: str, mode
         middle = len(data) // 2
         changed = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
         path.write_bytes(changed if spoil == "tampered" else data[:middle])
-    assert refused(model / "onnx", "damaged-model").file == str(path)
+    told = refused(model / "onnx", "damaged-model")
+    assert told.file == str(path)
+    assert "export the model again" in str(told.remedy)
 
 
 @pytest.mark.parametrize("content", [b"", b"no graph", b"\x08\x08\x12\x00"])
@@ -179,6 +182,53 @@ def test_an_export_takes_the_place_of_an_older_one_and_of_nothing_else(model: Pa
         export_model(model, tmp_path / "other")
     assert caught.value.kind == "unwritable"
     assert names(tmp_path / "other") == {"letter.txt"}
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_link_to_a_folder_stays_one(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    export_model(model, tmp_path / "link")
+    load(tmp_path / "real")
+    assert (tmp_path / "link").is_symlink()
+    assert names(tmp_path) == {"model", "real", "link"}
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_a_kill_left_goes_with_a_later_export_and_hinders_no_training(model: Path) -> None:
+    old, new, others = (model / name for name in (f".{1:016x}.part", f".{2:016x}.part", ".mine.part"))
+    for path in (old, new, others):
+        path.mkdir()
+        (path / GRAPH).write_bytes(b"half")
+    for path in (old, others):
+        os.utime(path, (0, 0))
+    load(model).save(model)
+    export_model(model)
+    assert [path.exists() for path in (old, new, others)] == [False, True, True]
+
+
+def test_the_folder_one_stands_in_is_refused(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refusal = run("export", original, "--out", ".")
+    assert refusal.exit_code == 2
+    assert "Choose another --out" in refusal.stderr
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_model_that_is_trained_anew_meanwhile_has_no_export(
+    model: Path, texts: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    write = exporting._write_rest
+
+    def retrain(*arguments: Any, **options: Any) -> None:
+        trained_on_bag(seed=7).save(model)
+        write(*arguments, **options)
+
+    monkeypatch.setattr(exporting, "_write_rest", retrain)
+    export_model(model)
+    assert "another model" in run("predict", model, texts, "--runtime", "onnx").stderr
 
 
 @pytest.mark.usefixtures("quick")
@@ -391,6 +441,13 @@ def test_an_export_that_is_missing_or_of_an_older_model_is_told_with_the_command
     assert "another model" in stale.stderr
     assert f"hitin export {model} --to onnx\n" in stale.stderr
     assert run("predict", model, texts).exit_code == 0
+
+
+def test_an_export_in_the_place_of_another_kind_is_told(model: Path, texts: Path, run: Run) -> None:
+    (model / "onnx").rename(model / "onnx-int8")
+    found = run("predict", model, texts, "--runtime", "onnx-int8")
+    assert found.exit_code == 2
+    assert f"hitin export {model} --to onnx --int8\n" in found.stderr
 
 
 @pytest.mark.parametrize("runtime", ["torch", "onnx-int8"])

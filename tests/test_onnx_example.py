@@ -24,6 +24,7 @@ from hitin.export.exporting import export_model
 from hitin.export.folder import GRAPH
 from hitin.export.labels import labels_json
 from hitin.model_folder import DECISIONS
+from hitin.tokens import sound
 from tests.conftest import REPOSITORY, Run
 from tests.exports import TEXTS, exported, trained_on_bag, trained_on_bert, trained_on_words
 from tests.strategies import taxonomies
@@ -71,6 +72,11 @@ def compare(folder: Path, write: Any, run: Run) -> None:
     for one, other in zip(found, expected, strict=True):
         assert one["labels"] == other["labels"]
         assert one["scores"] == pytest.approx(other["scores"], abs=1e-3)
+
+
+@given(st.text(st.characters(), max_size=9))
+def test_halves_of_characters_are_read_as_hitin_reads_them(script: ModuleType, text: str) -> None:
+    assert script.sound(text) == sound(text)
 
 
 # Trained models.

@@ -197,6 +197,14 @@ def test_a_cache_that_was_named_must_be_writable(tmp_path: Path, monkeypatch: py
     assert "off" in error.value.remedy
 
 
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no file system that refuses files in spite of rights")
+def test_a_cache_on_a_file_system_that_takes_no_files_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HITIN_CACHE", "/proc/nowhere")  # root has the right to write there
+    with pytest.raises(InputError, match="cannot be written") as error:
+        TokenCache.usual()
+    assert error.value.file == "/proc/nowhere/tokens"
+
+
 @pytest.mark.usefixtures("small")
 def test_without_a_writable_home_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("no folder")
@@ -269,6 +277,7 @@ def test_more_than_there_is_room_for_is_not_written(tmp_path: Path, monkeypatch:
 
 def test_another_process_may_tidy_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / f"{0:032x}.safetensors"
+    tidy(tmp_path / "removed")
     monkeypatch.setattr(token_cache, "_by_use", lambda _: [(gone, 0.0, 10)])
     tidy(tmp_path)
 

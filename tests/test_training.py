@@ -12,6 +12,7 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from torch import Tensor
 
+from hitin.batches import Batch
 from hitin.model_folder import TRAINING
 from hitin.network import Network
 from hitin.neural import NeuralModel
@@ -22,6 +23,7 @@ from hitin.training.log import Watcher
 from hitin.training.loop import train
 from hitin.training.optimisation import build_optimiser, learning_rate_factor
 from hitin.training.progress import Progress
+from hitin.training.recording import Recorder
 from hitin.training.steps import Steps
 from tests.training_harness import (
     BERT,
@@ -322,6 +324,29 @@ def test_where_there_is_no_compiler_training_goes_on_without(monkeypatch: pytest
         assert float(take(step, [np.arange(32)])) == pytest.approx(float(usual(step, [np.arange(32)])))
     assert len(notes) == 1
     assert "cannot be compiled here" in notes[0]
+    for name, weight in built.network.named_parameters():
+        assert torch.equal(weight, plain.network.get_parameter(name)), name
+
+
+def test_a_network_that_can_no_longer_be_compiled_loses_no_gradient() -> None:
+    """Where gradients stand in places of their own, as recorded steps have them."""
+    run = Run.of(**TINY | STEADY)
+    built, steps, take = steps_of(run)
+    plain, _, usual = steps_of(run)
+    calls: list[int] = []
+
+    def compiled(batch: Batch, step: int) -> Tensor:
+        calls.append(step)
+        if len(calls) == 2:
+            raise RuntimeError("no compiler for this shape")
+        found: Tensor = steps.plain(batch, step)
+        return found
+
+    steps.objective = compiled
+    steps.recorder = Recorder(compiled, built.network.parameters(), steps.note)
+    steps.recorder.is_on = False
+    group = [np.arange(16), np.arange(16, 32)]
+    assert float(take(0, group)) == pytest.approx(float(usual(0, group)))
     for name, weight in built.network.named_parameters():
         assert torch.equal(weight, plain.network.get_parameter(name)), name
 

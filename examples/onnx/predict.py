@@ -26,8 +26,8 @@ CHARACTERS = 64  # the longest word; and what is looked at of a text for each to
 
 
 def sound(text: str) -> str:
-    """Halves of characters, which JSON may hold, become the replacement character."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    """Halves of characters, which JSON may hold, become question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def token_reader(file: Path, about: About) -> Callable[[str], list[int]]:

@@ -26,5 +26,5 @@ def telling(path: Path) -> Iterator[None]:
         raise damaged(path, f"this file of the model cannot be used ({printable(first_line(error))})") from error
 
 
-def damaged(path: Path, problem: str) -> InputError:
-    return InputError(problem, kind="damaged-model", file=str(path), remedy=AGAIN)
+def damaged(path: Path, problem: str, remedy: str = AGAIN) -> InputError:
+    return InputError(problem, kind="damaged-model", file=str(path), remedy=remedy)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hitin import __version__
-from hitin.damage import damaged, telling
+from hitin.damage import AGAIN, damaged, telling
 from hitin.decisions import Decisions
 from hitin.errors import InputError, shown
 from hitin.model import Model
@@ -179,13 +179,13 @@ def _no_model(folder: Path) -> InputError:
     return InputError(problem, kind=kind, file=str(folder), remedy=remedy)
 
 
-def check_file(path: Path, checksum: str) -> None:
+def check_file(path: Path, checksum: str, remedy: str = AGAIN) -> None:
     if not path.is_file():
-        raise damaged(path, "this file of the model is missing")
+        raise damaged(path, "this file of the model is missing", remedy)
     with telling(path):
         found = checksum_of(path)
     if found != checksum:
-        raise damaged(path, "the file is not the one that was saved with the model")
+        raise damaged(path, "the file is not the one that was saved with the model", remedy)
 
 
 def checksum_of(path: Path) -> str:

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TypeVar
 
 import numpy as np
@@ -57,8 +58,10 @@ class TokenCache:
         cache = cls(usual_folder(), watcher)
         if cache.folder is not None and os.environ.get(VARIABLE):
             try:
-                check_writable(cache.folder / "any")
-            except InputError as error:
+                cache.folder.mkdir(parents=True, exist_ok=True)
+                with TemporaryFile(dir=cache.folder):  # rights alone do not tell whether a file system takes files
+                    pass
+            except OSError as error:
                 raise _unwritable(cache.folder, error) from error
         return cache
 
@@ -169,19 +172,20 @@ def tidy(folder: Path) -> None:
 def _by_use(folder: Path) -> list[tuple[Path, float, int]]:
     """Our files, when each was used last and how large it is; the last used one first."""
     found = []
-    for path in folder.iterdir():
-        if _OURS.fullmatch(path.name) or _LEFTOVERS.fullmatch(path.name):
-            with contextlib.suppress(OSError):  # another process was quicker
-                status = path.stat()
-                found.append((path, status.st_mtime, status.st_size))
+    with contextlib.suppress(OSError):  # the folder itself may be gone
+        for path in folder.iterdir():
+            if _OURS.fullmatch(path.name) or _LEFTOVERS.fullmatch(path.name):
+                with contextlib.suppress(OSError):  # another process was quicker
+                    status = path.stat()
+                    found.append((path, status.st_mtime, status.st_size))
     return sorted(found, key=lambda each: -each[1])
 
 
 def _read(path: Path, understand: Callable[[Mapping[str, Tensor]], T]) -> T | None:
     """What is in a file; `None` where there is none, or it is not what it should be."""
-    if not path.is_file():
-        return None
     try:
+        if not path.is_file():
+            return None
         found = understand(load_tensors(path)[0])
     except Exception:  # the tokenizers library raises bare ones
         return None
@@ -206,9 +210,9 @@ def _text(tensor: Tensor) -> str:
     return data.tobytes().decode()
 
 
-def _unwritable(folder: Path, error: InputError) -> InputError:
+def _unwritable(folder: Path, error: OSError) -> InputError:
     return InputError(
-        f"the cache cannot be written ({error.message})",
+        f"the cache cannot be written ({error.strerror or error})",
         kind="unwritable",
         file=str(folder),
         remedy=f"Set {VARIABLE} to another folder, or to {OFF} to do without.",

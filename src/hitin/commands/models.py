@@ -89,7 +89,15 @@ def _check_export(model: Path, exported: Path, runtime: str) -> None:
             file=str(exported),
             remedy=f"Run: {command}",
         )
-    if read_manifest(exported).model != now:
+    found = read_manifest(exported)
+    if found.int8 != (runtime == SMALL):
+        raise InputError(
+            f"what lies here was exported as {SMALL if found.int8 else PLAIN}, which --runtime {runtime} cannot be",
+            kind="bad-option",
+            file=str(exported),
+            remedy=f"Run again: {command}",
+        )
+    if found.model != now:
         raise InputError(
             "this was exported from another model: the one in the folder has been trained since",
             kind="stale-export",

@@ -46,6 +46,7 @@ def export_model(folder: str | Path, out: str | Path | None = None, *, int8: boo
     source = Path(folder)
     target = Path(out) if out is not None else usual_folder(source, int8=int8)
     need_exporter()
+    fingerprint = fingerprint_of(source)  # first: what takes the model's place meanwhile was not exported
     loaded, decisions, _ = load_model(source)
     model = _network_of(loaded)
     if int8:
@@ -54,7 +55,7 @@ def export_model(folder: str | Path, out: str | Path | None = None, *, int8: boo
     with replacing_folder(target) as part:
         difference = _write_graph(model, part / GRAPH, int8=int8)
         _write_rest(model, decisions, part, int8=int8)
-        export = seal(part, model=fingerprint_of(source), int8=int8, largest_difference=difference)
+        export = seal(part, model=fingerprint, int8=int8, largest_difference=difference)
         size = sum(path.stat().st_size for path in part.glob(f"{GRAPH}*"))
     return Exported(target, export, size)
 

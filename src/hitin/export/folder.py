@@ -2,8 +2,10 @@
 checksum; the whole folder takes its place when it is complete."""
 
 import json
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +28,9 @@ PLAIN, SMALL = "onnx", "onnx-int8"
 """The folders of a model in which its exports lie, unless another is named."""
 
 _FIXED = {GRAPH, TOKENIZER, TAXONOMY, RUN, LABELS}
+_LEFTOVERS = re.compile(r"\.[0-9a-f]{16}\.(part|old)")
+_LEFT_BEHIND = 24 * 3600  # seconds after which what a kill left of a folder is no longer being written
+_AGAIN = "Copy the folder again, or export the model again."
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def read_export(folder: Path) -> Export:
     """What is said of an exported model, its files checked."""
     found = read_manifest(folder)
     for name, checksum in found.files.items():
-        check_file(folder / name, checksum)
+        check_file(folder / name, checksum, _AGAIN)
     return found
 
 
@@ -69,7 +74,7 @@ def read_manifest(folder: Path) -> Export:
         number, files = found["format"], dict(found["files"])
         export = Export(str(found["model"]), bool(found["int8"]), float(found["largest_difference"]), files)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise damaged(path, f"the list of files is damaged ({error})") from error
+        raise damaged(path, f"the list of files is damaged ({error})", _AGAIN) from error
     if number != FORMAT:
         raise InputError(
             f"the exported model has format {shown(number)}, this hitin reads {FORMAT}",
@@ -78,7 +83,7 @@ def read_manifest(folder: Path) -> Export:
             remedy=f"It was written by hitin {shown(found.get('hitin'))}: install that, or export the model again.",
         )
     if not _FIXED <= set(files) <= {*_FIXED, WEIGHTS}:
-        raise damaged(path, "the list of files is damaged: it does not name the files of an exported model")
+        raise damaged(path, "the list of files is damaged: it does not name those of an exported model", _AGAIN)
     return export
 
 
@@ -97,23 +102,28 @@ def check_place(folder: Path) -> None:
     known = {*_FIXED, WEIGHTS, DECISIONS, CARD, EXPORT}
     others = sorted(path.name for path in folder.iterdir() if path.name not in known) if folder.is_dir() else []
     if others:
-        raise InputError(
-            f"the folder holds something else than an exported model: {shown(others[0])}",
-            kind="unwritable",
-            file=str(folder),
-            remedy="Choose another --out, or empty it.",
-        )
+        raise _no_place(folder, f"the folder holds something else than an exported model: {shown(others[0])}")
+    if folder.is_mount() or folder.resolve() == Path.cwd():
+        raise _no_place(folder, "a folder in which one stands, or a disk, cannot be replaced by another")
+
+
+def _no_place(folder: Path, problem: str) -> InputError:
+    return InputError(problem, kind="unwritable", file=str(folder), remedy="Choose another --out, such as a new one.")
 
 
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
-    """A new folder beside `folder`, which takes its place when the block ends well and is gone otherwise."""
-    token = secrets.token_hex(8)
+    """A new folder beside `folder`, which takes its place when the block ends well and is gone otherwise.
+
+    A link keeps pointing where it did.
+    """
+    folder, token = folder.resolve(), secrets.token_hex(8)
     part, old = (folder.with_name(f".{token}.{name}") for name in ("part", "old"))
     made = [parent for parent in folder.parents if not parent.exists()]
     is_done = False
     try:
         part.mkdir(parents=True)
+        _remove_leftovers(folder.parent)
         yield part
         if folder.exists():
             folder.rename(old)
@@ -128,6 +138,13 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
             shutil.rmtree(left, ignore_errors=True)
         if not is_done:
             _remove_empty(made)
+
+
+def _remove_leftovers(parent: Path) -> None:
+    """What a kill left of earlier exports."""
+    for path in parent.iterdir():
+        if _LEFTOVERS.fullmatch(path.name) and path.is_dir() and time.time() - path.stat().st_mtime > _LEFT_BEHIND:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _remove_empty(folders: Iterable[Path]) -> None:

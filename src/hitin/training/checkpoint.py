@@ -62,10 +62,11 @@ def load_tensors(
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what a kill left of files that were being written."""
+    """Remove what a kill left of files that were being written. Folders are those of an export, perhaps at work."""
     for pattern in (".*.part", ".tmp??????"):  # ours, and those of safetensors
         for path in folder.glob(pattern):
-            path.unlink(missing_ok=True)
+            if not path.is_dir():
+                path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,15 @@
 """Batches that are made ahead, by a thread of its own, while a GPU computes."""
 
-from collections.abc import Sequence
-from queue import Full, Queue
-from threading import Event, Thread
+from collections.abc import Generator, Iterator, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
 import torch
 
+from hitin.ahead import Workers
 from hitin.batches import Batch, Examples, Rows
 
 _AHEAD = 4  # batches that wait
-_LOOK = 0.1  # seconds between looks whether they are still wanted
 
 
 class Source(Protocol):
@@ -27,45 +25,24 @@ class Feed:
 
     def __init__(self, examples: Examples, wanted: Sequence[Rows], device: torch.device) -> None:
         self.examples, self.wanted = examples, wanted
-        self.made: Queue[Batch | Exception] = Queue(_AHEAD)
-        self.stopped = Event()
-        self.thread = Thread(target=self._make, daemon=True) if device.type == "cuda" else None
+        self.is_ahead = device.type == "cuda"
+        self.workers = Workers()
+        self.made: Iterator[Batch] = iter(())
 
     def __enter__(self) -> Self:
-        if self.thread:
-            self.thread.start()
+        if self.is_ahead:
+            self.made = self.workers.ahead(self._pinned(), most=_AHEAD)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stopped.set()
-        if self.thread:
-            self.thread.join()
+        self.workers.__exit__(kind, error, trace)
 
     def batch(self, rows: Rows) -> Batch:
         """The next of those that were announced."""
-        if not self.thread:
-            return self.examples.batch(rows)
-        made = self.made.get()
-        if isinstance(made, Exception):
-            raise made
-        return made
+        return next(self.made) if self.is_ahead else self.examples.batch(rows)
 
-    def _make(self) -> None:
-        try:
-            for rows in self.wanted:
-                if not self._put(self.examples.batch(rows).pinned()):
-                    return
-        except Exception as error:  # it is raised where the batch is wanted
-            self._put(error)
-
-    def _put(self, made: Batch | Exception) -> bool:
-        """Whether it is still wanted."""
-        while not self.stopped.is_set():
-            try:
-                self.made.put(made, timeout=_LOOK)
-            except Full:
-                continue
-            return True
-        return False
+    def _pinned(self) -> Generator[Batch]:
+        for rows in self.wanted:
+            yield self.examples.batch(rows).pinned()

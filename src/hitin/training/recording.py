@@ -66,6 +66,7 @@ class Recorder:
             recording = self._record(batch.like(self.device), step)
         except RuntimeError as error:  # too little memory among them
             self.is_on = False
+            self.recordings.clear()  # which would go on with the random numbers of before
             self._forget_capture()
             self.note(f"warning: steps are not recorded any further ({first_line(error)}); training goes on, slower")
             return None

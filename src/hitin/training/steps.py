@@ -103,7 +103,8 @@ class Steps:
     def _do_not_compile(self, error: Exception) -> None:
         self.note(f"warning: the network cannot be compiled here ({first_line(error)}); training goes on without")
         self.objective = self.plain
-        self.recorder = self._recorder()
+        if self.recorder:  # with the gradient of the batches before, which stays
+            self.recorder.objective = self.plain
 
     def _recorder(self) -> Recorder | None:
         """Where steps can be recorded: one process on an NVIDIA GPU, and a network that computes the same each time."""
