@@ -205,7 +205,7 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-_USUAL = {"calls": [60, 4], "calls_a_turn": 20, "length": 64, "documents": 500, "test_documents": 200}
+_USUAL = {"calls": [40, 3], "calls_a_turn": 20, "length": 64, "documents": 200, "test_documents": 100}
 _TINY = {"calls": [3, 2], "calls_a_turn": 2, "length": 16, "documents": 60, "test_documents": 20}
 
 

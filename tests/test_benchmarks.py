@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
@@ -24,9 +25,11 @@ import training_speed
 import training_step
 from hitin import Taxonomy
 from hitin.encoders.textrcnn import TextRCNN, TextRCNNSettings
+from hitin.inputs import Documents
 from hitin.neural import NeuralModel
 from hitin.settings import Run, TrainingSettings
 from hitin.training.optimisation import learning_rate_factor
+from tests.conftest import REPOSITORY
 
 Main = Callable[[Sequence[str]], None]
 Rows = list[dict[str, str]]
@@ -192,6 +195,33 @@ def test_the_trainers_model_gives_the_logits_of_flat(encoder: Path) -> None:
         ours = model.network.eval()(batch)[1]
         theirs = other(batch.ids, mask, batch.targets)["logits"]
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
+def test_the_trainers_logits_are_in_the_order_of_the_documents(encoder: Path) -> None:
+    short, long = "acute pain", "fracture of the left knee and of the heart with chronic pain of the eye"
+    train, test = Documents([short, long], [(0,), (0, 1)]), Documents([short, long] * 6, [(0,), (0, 1)] * 6)
+    plan = hugging_face.Plan(encoder, "cpu", 1, 2, 32, 1e-3, 1e-3, 0.0, 0.1, 1.0, 0, 0)
+    logits = hugging_face.trained(plan, train, test, 2)["logits"]
+    np.testing.assert_allclose(logits[0::2], np.broadcast_to(logits[0], (6, 2)), atol=1e-5)
+    np.testing.assert_allclose(logits[1::2], np.broadcast_to(logits[1], (6, 2)), atol=1e-5)
+    assert np.abs(logits[0] - logits[1]).max() > 1e-4
+
+
+def test_what_was_needed_before_does_not_hide_what_is_needed_now() -> None:
+    code = """
+import numpy, torch, growth
+device = torch.device("cpu")
+large = numpy.ones(40 << 20, dtype=numpy.uint8)
+del large
+growth.forget_peak(device)
+before = growth._held(device)
+again = numpy.ones(20 << 20, dtype=numpy.uint8)
+print(growth._held(device) - before)
+"""  # in a process of its own: this one may have been told to keep freed memory
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY / "benchmarks", check=True, stdout=subprocess.PIPE, text=True
+    )
+    assert float(found.stdout) == pytest.approx(20, abs=3)
 
 
 def test_the_plain_loops_network_gives_the_vectors_of_textrcnn() -> None:
