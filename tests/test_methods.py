@@ -227,3 +227,10 @@ def test_there_is_room_for_prompts_and_for_other_losses(
     options = options_of("flat", bert, on_bert=on_bert)
     trained = HierarchicalTextClassifier(TAXONOMY, device="cpu", **options).fit(*documents(24))
     assert isinstance(network_of(trained).method, kind)
+
+
+def test_only_methods_without_losses_of_their_own_are_recorded() -> None:
+    modules = {name: known.module for name, known in METHODS.items() if isinstance(known, NeuralMethod)}
+    recorded = {name for name, module in modules.items() if module.repeats}
+    assert recorded == {"flat", "hitin", "hiagm-tp", "hiagm-la"}
+    assert all(modules[name].losses is Method.losses for name in recorded)

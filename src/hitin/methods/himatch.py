@@ -55,6 +55,8 @@ class HiMatchSettings(HiAGMTPSettings):
 class HiMatch(HiAGMTP):
     """The logits are those of HiAGM-TP; `auxiliary` has the losses."""
 
+    repeats = False  # it looks at the step, and at which labels a batch has
+
     def __init__(self, taxonomy: Taxonomy, widths: Widths, settings: HiMatchSettings) -> None:
         super().__init__(taxonomy, widths, settings)
         self.logit_dropout = nn.Dropout(settings.logit_dropout if settings.fidelity == "upstream" else 0)

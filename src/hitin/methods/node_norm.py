@@ -25,7 +25,7 @@ def are_many(numbers: int) -> bool:
 
 def outer(scale: Tensor, text: Tensor, offset: Tensor, half: torch.dtype | None = None) -> Tensor:
     """(B, n, d): a_u p_b + c_u; many of them in half precision, where there is one."""
-    if half is not None and are_many(len(text) * offset.numel()):
+    if half is not None and are_many(text.shape[0] * offset.numel()):
         scale, text, offset = scale.to(half), text.to(half), offset.to(half)
     made: Any = _Outer.apply
     nodes: Tensor = made(scale, text, offset)
@@ -77,10 +77,10 @@ class NodeBatchNorm(nn.BatchNorm1d):
         """The nodes are still without the bias `shift`, which the mean of a batch would take away again."""
         shift = self.bias.new_zeros(()) if shift is None else shift
         rows = nodes.reshape(-1, nodes.shape[-1])  # (B n, d)
-        if self._uses_batch(len(rows)):
+        if self._uses_batch(rows.shape[0]):
             rows = _unshifted(rows, shift)
             rows, mean, inverse = torch.native_batch_norm(rows, self.weight, self.bias, None, None, True, 0.0, self.eps)
-            self.seen = mean.detach(), shift.detach(), inverse.detach(), len(rows)
+            self.seen = mean.detach(), shift.detach(), inverse.detach(), rows.shape[0]
         else:
             rows = functional.batch_norm(
                 rows + shift, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
@@ -91,7 +91,7 @@ class NodeBatchNorm(nn.BatchNorm1d):
         self, scale: Tensor, text: Tensor, offset: Tensor, shift: Tensor, half: torch.dtype | None = None
     ) -> Tensor:
         """`forward` of the nodes a_u p_b + c_u."""
-        numbers, rows = len(text) * offset.numel(), len(text) * len(scale)
+        numbers, rows = text.shape[0] * offset.numel(), text.shape[0] * scale.shape[0]
         if not self._uses_batch(rows):
             factor = self.weight * torch.rsqrt(self.running_var + self.eps)
             centred = offset + (shift - self.running_mean)
