@@ -333,7 +333,7 @@ def test_a_graph_that_gives_other_numbers_is_refused(model: Path, monkeypatch: p
 
 def test_what_torch_cannot_export_is_told(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: object) -> None:
-        raise RuntimeError("unsupported\nmuch more")
+        raise RuntimeError("how to debug torch") from ValueError("unsupported\nmuch more")
 
     monkeypatch.setattr(graph, "_program", fail)
     with pytest.raises(InputError, match=r"could not export this network \(unsupported\)") as caught:

@@ -24,7 +24,6 @@ from hitin.export.exporting import export_model
 from hitin.export.folder import GRAPH
 from hitin.export.labels import labels_json
 from hitin.model_folder import DECISIONS
-from hitin.tokens import sound
 from tests.conftest import REPOSITORY, Run
 from tests.exports import TEXTS, exported, trained_on_bag, trained_on_bert, trained_on_words
 from tests.strategies import taxonomies
@@ -74,11 +73,6 @@ def compare(folder: Path, write: Any, run: Run) -> None:
         assert one["scores"] == pytest.approx(other["scores"], abs=1e-3)
 
 
-@given(st.text(st.characters(), max_size=9))
-def test_halves_of_characters_are_read_as_hitin_reads_them(script: ModuleType, text: str) -> None:
-    assert script.sound(text) == sound(text)
-
-
 # Trained models.
 
 
@@ -119,6 +113,13 @@ def test_the_example_reads_plain_lines_too(bag: Path) -> None:
     )
     assert plain == as_json
     assert plain.count("\n") == 2
+
+
+def test_the_folder_of_a_model_itself_is_refused_by_the_example(bag: Path) -> None:
+    ended = run_alone(bag, ["the bark"])
+    assert ended.returncode == 1
+    assert "hitin export" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_decisions_that_were_changed_after_the_export_are_told(bag: Path, tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ CHARACTERS = 64  # the longest word; and what is looked at of a text for each to
 
 
 def sound(text: str) -> str:
-    """Halves of characters, which JSON may hold, become question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """Halves of characters, which JSON may hold, become the replacement character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def token_reader(file: Path, about: About) -> Callable[[str], list[int]]:
@@ -170,6 +170,8 @@ def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     folder = Path(sys.argv[1])
+    if not (folder / "labels.json").is_file():
+        sys.exit(f"{folder} is no folder that hitin export wrote, such as MODEL/onnx")
     about = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
     if hashlib.sha256((folder / "decisions.json").read_bytes()).hexdigest() != about["decisions_sha256"]:
         print("decisions.json was changed after the export, which labels.json does not know", file=sys.stderr)

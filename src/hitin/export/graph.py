@@ -137,8 +137,9 @@ def _quiet() -> Iterator[None]:
 
 
 def _not_exported(error: Exception) -> InputError:
+    reason = first_line(error.__cause__ or error)  # the exporter begins with advice on torch
     return InputError(
-        f"torch {torch.__version__} could not export this network ({printable(first_line(error))})",
+        f"torch {torch.__version__} could not export this network ({printable(reason)})",
         kind="not-exportable",
         remedy="A newer torch may: the export was tried with 2.13. Or use the model as it is, with hitin predict.",
     )
