@@ -76,7 +76,7 @@ def printable(text: str, most: int = 160) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """What a library says of an error, the first line; or its kind, where it says nothing."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 

@@ -166,7 +166,7 @@ def _no_model(folder: Path) -> InputError:
     elif not folder.is_dir():
         problem, kind, remedy = "there is no such model", "missing-file", _ANOTHER
     elif (folder / EXPORT).is_file():
-        problem, kind = "this is an exported model, with which only predict and evaluate can do something", "exported"
+        problem, kind = "this is an exported model, which only predict, evaluate and tune can use", "exported"
         remedy = "Name the folder of the model that it was made from."
     elif (folder / TRAINING).is_dir():
         problem, kind = "the training of this model is not finished", "unfinished-model"
