@@ -51,7 +51,7 @@ def words_file(path: Path, documents: int, words: int) -> Path:
 def megabytes_held(model: Path, documents: Path, out: Path) -> float:
     """By a prediction of all documents, whose answers are counted."""
     threads = {"OMP_NUM_THREADS": "4"}  # so many batches at once, whose memory is held at once
-    command = [sys.executable, "-c", PREDICT, "predict", model, documents, "--out", out]
+    command = [sys.executable, "-c", PREDICT, "predict", str(model), str(documents), "--out", str(out)]
     subprocess.run(command, check=True, env=os.environ | threads)
     with documents.open(encoding="utf-8") as asked, out.open(encoding="utf-8") as answered:
         for question, answer in zip(asked, answered, strict=True):
