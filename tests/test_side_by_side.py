@@ -77,12 +77,9 @@ def test_a_process_that_was_split_off_has_threads_of_its_own() -> None:
 def test_threads_do_not_add_up() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    list(side_by_side(str, range(20)))
-    threads = threading.active_count()
-    for _ in range(5):
-        list(side_by_side(str, range(20)))
-    assert threading.active_count() == threads
+    used = {name for _ in range(5) for _, name in side_by_side(lambda _: threading.current_thread().name, range(20))}
     torch.set_num_threads(before)
+    assert 1 <= len(used) <= 2
 
 
 @pytest.mark.usefixtures("cores")
