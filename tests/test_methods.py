@@ -108,7 +108,9 @@ def test_what_counts_as_trainable_gets_a_gradient(name: str, fidelity: str | Non
         for parameter_name, parameter in model.network.named_parameters()
         if parameter.requires_grad and (parameter.grad is None or not parameter.grad.any())
     ]
-    assert not without
+    # before a batch norm, which takes the mean away, a bias changes nothing: its gradient is exactly 0, not about 0
+    before_norms = [f"method.layers.{layer}.{part}.bias" for layer in range(2) for part in ("first", "second")]
+    assert without == (before_norms if name == "hitin" else [])
     counts = [parameter.numel() for parameter in model.network.parameters() if parameter.grad is not None]
     assert trainable(model.network) == sum(counts)
 
