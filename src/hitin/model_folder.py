@@ -7,7 +7,8 @@ one that was damaged or mixed with another is recognised.
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
@@ -130,21 +131,33 @@ def _manifest(folder: Path) -> dict[str, str]:
     path = folder / MANIFEST
     if not path.is_file():
         raise _no_model(folder)
-    try:
+    with list_told(path):
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         number, files = manifest["format"], dict(manifest["files"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise damaged(path, f"the list of files is damaged ({error})") from error
-    if number != FORMAT:
-        raise InputError(
-            f"the model has format {shown(number)}, this hitin reads {FORMAT}",
-            kind="other-format",
-            file=str(path),
-            remedy=f"It was written by hitin {shown(manifest.get('hitin'))}: install that, or train again.",
-        )
+    check_format(path, number, FORMAT, "model", f"{shown(manifest.get('hitin'))}: install that, or train again.")
     if not set(_FIXED) <= set(files) <= {*_FIXED, *_SOME, *_OF_KINDS}:
         raise _not_of_a_model(path)
     return files
+
+
+@contextmanager
+def list_told(path: Path, remedy: str = AGAIN) -> Iterator[None]:
+    """What goes wrong while the list of a folder's files is read is told as damage of it."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise damaged(path, f"the list of files is damaged ({error})", remedy) from error
+
+
+def check_format(path: Path, found: object, known: int, what: str, written_by: str) -> None:
+    """Refuse the list of files of another hitin; `written_by` says which, and what to do."""
+    if found != known:
+        raise InputError(
+            f"the {what} has format {shown(found)}, this hitin reads {known}",
+            kind="other-format",
+            file=str(path),
+            remedy=f"It was written by hitin {written_by}",
+        )
 
 
 def _own_files(folder: Path, kind: type[Model], files: Iterable[str]) -> dict[str, Path]:

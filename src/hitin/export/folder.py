@@ -15,7 +15,7 @@ from typing import Any
 from hitin import __version__
 from hitin.damage import damaged
 from hitin.errors import InputError, shown
-from hitin.model_folder import CARD, DECISIONS, EXPORT, RUN, TAXONOMY, check_file, checksum_of
+from hitin.model_folder import CARD, DECISIONS, EXPORT, RUN, TAXONOMY, check_file, check_format, checksum_of, list_told
 from hitin.neural import TOKENIZER
 from hitin.writing import check_folder, unwritable, write_text
 
@@ -69,19 +69,12 @@ def read_export(folder: Path) -> Export:
 def read_manifest(folder: Path) -> Export:
     """What is said of an exported model, without a look at its other files."""
     path = folder / EXPORT
-    try:
+    with list_told(path, _AGAIN):
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         number, files = found["format"], dict(found["files"])
         export = Export(str(found["model"]), bool(found["int8"]), float(found["largest_difference"]), files)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise damaged(path, f"the list of files is damaged ({error})", _AGAIN) from error
-    if number != FORMAT:
-        raise InputError(
-            f"the exported model has format {shown(number)}, this hitin reads {FORMAT}",
-            kind="other-format",
-            file=str(path),
-            remedy=f"It was written by hitin {shown(found.get('hitin'))}: install that, or export the model again.",
-        )
+    written_by = f"{shown(found.get('hitin'))}: install that, or export the model again."
+    check_format(path, number, FORMAT, "exported model", written_by)
     if not _FIXED <= set(files) <= {*_FIXED, WEIGHTS}:
         raise damaged(path, "the list of files is damaged: it does not name those of an exported model", _AGAIN)
     return export
