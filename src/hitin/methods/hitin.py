@@ -68,6 +68,8 @@ class HiTIN(Method):
     repeats = True
 
     tree: CodingTree
+    pool_shares: Tensor
+    """(d_T,): what the sum over each layer is multiplied with."""
 
     def __init__(
         self, taxonomy: Taxonomy, widths: Widths, settings: HiTINSettings, tree: CodingTree | None = None
@@ -82,6 +84,8 @@ class HiTIN(Method):
         self.leaves = _LEAVES[settings.leaves](width, node, self.tree, settings.leaf_dropout)
         self.layers = nn.ModuleList(NodeMLP(node, settings.norm) for _ in range(self.tree.height))
         self.dropout = nn.Dropout(settings.dropout)
+        shares = [1 / _pool_size(settings.pooling, size) for size in self.tree.layer_sizes]
+        self.register_buffer("pool_shares", torch.tensor(shares).repeat_interleave(node), persistent=False)
         sizes = _usual_sizes(settings.pooling, self.tree.layer_sizes)
         biases = len(sizes) if settings.leaves == "mixed" else 1  # the published code has one for each layer
         self.classifier = TreeClassifier(node, len(taxonomy), sizes, biases)
@@ -113,15 +117,17 @@ class HiTIN(Method):
         with torch.autocast(text.device.type, enabled=False):
             pooled = self._layers(leaves, half)
             remember([norm for norm in self.layers.modules() if isinstance(norm, NodeBatchNorm)])
-            return pooled[-1] if self.pooling == "root" else torch.cat(pooled, dim=1)  # Eq. 11
+            whole = pooled[0] if self.pooling == "root" else torch.cat(pooled, dim=1)  # Eq. 11
+            return whole * self.pool_shares if self.pooling in ("sum", "mean") else whole
 
     def _layers(self, leaves: "LeafLayer | MixedLeafLayer", half: torch.dtype | None) -> list[Tensor]:
-        """(B, d) for each layer, pooled."""
-        pooled = [] if self.pooling == "root" else [leaves.pooled(self.pooling)]  # X^0
+        """(B, d) for each layer that is pooled: the maximum, or the sum, which is not yet divided."""
+        root = self.pooling == "root"
+        pooled = [] if root else [leaves.pooled(self.pooling)]  # X^0
         nodes = leaves.next_layer(self._mlp(0), half)
         for layer in range(1, self.tree.height):  # Eq. 10
             sums = _sum_of_children(nodes, self._parents(layer), self._sizes[layer + 1])
-            pooled.append(self._pooled(nodes, sums))
+            pooled += [] if root else [self._pooled(nodes, sums)]
             nodes = self._mlp(layer)(sums, half)
         return [*pooled, self._pooled(nodes, nodes)]
 
@@ -142,8 +148,7 @@ class HiTIN(Method):
         """(B, n, d) -> (B, d): a layer, whose nodes are summed already below each node of the next, if not further."""
         if self.pooling == "max":
             return wide(nodes.amax(dim=1))
-        whole = sums.squeeze(1) if sums.shape[1] == 1 else sums.sum(dim=1)
-        return whole / _pool_size(self.pooling, nodes.shape[1])
+        return sums.squeeze(1) if sums.shape[1] == 1 else sums.sum(dim=1)
 
 
 def _pool_size(pooling: Pooling, nodes: int) -> float:
@@ -261,12 +266,11 @@ class LeafLayer:
         self.sum_of_offsets = sums / families.sqrt()[:, None]  # c_u
 
     def pooled(self, pooling: Pooling) -> Tensor:
-        """(B, d): the pooled leaf layer."""
+        """(B, d): the maximum of the leaf layer, or the sum."""
         if pooling == "max":
             return self._maximum()
         scale, offset = self.sum_of_scales.sum(dim=0, keepdim=True), self.sum_of_offsets.sum(dim=0, keepdim=True)
-        whole = outer(scale, self.text, offset.expand(-1, self.text.shape[1])).squeeze(1)
-        return whole / _pool_size(pooling, len(self.scale))
+        return outer(scale, self.text, offset.expand(-1, self.text.shape[1])).squeeze(1)
 
     def next_layer(self, mlp: NodeMLP, half: torch.dtype | None) -> Tensor:
         """(B, n1, d): the nodes of layer 1."""
@@ -340,7 +344,7 @@ class MixedLeafLayer:
     def pooled(self, pooling: Pooling) -> Tensor:
         if pooling == "max":
             return wide(self.nodes.amax(dim=1))
-        return _sum_of_children(self.nodes, self.parents, 1).squeeze(1) / _pool_size(pooling, self.nodes.shape[1])
+        return _sum_of_children(self.nodes, self.parents, 1).squeeze(1)
 
     def next_layer(self, mlp: NodeMLP, half: torch.dtype | None) -> Tensor:
         nodes: Tensor = mlp(_sum_of_children(self.nodes, self.parents, self.first_layer), half)

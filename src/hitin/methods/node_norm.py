@@ -60,18 +60,21 @@ def _over_rows(rows: Tensor) -> Tensor:
 class NodeBatchNorm(nn.BatchNorm1d):
     """Batch normalisation over documents and nodes together.
 
-    One single row, which has no variance, is given the running statistics instead. Those of a batch wait in `seen`
-    until `remember` adds them to the running ones.
+    One single row, which has no variance, is given the running statistics instead. Those of a batch wait in
+    `of_batch` until `remember` brings the running ones nearer to them.
     """
 
     running_mean: Tensor
     running_var: Tensor
     num_batches_tracked: Tensor
+    of_batch: Tensor
+    """(2, d): the mean but for `shift`, and the unbiased variance."""
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
-        self.seen: tuple[Tensor, Tensor, Tensor, int] | None = None
-        """Of the last batch the mean, what is to be added to it, one by the root of the variance, and the rows."""
+        self.register_buffer("of_batch", torch.zeros(2, width), persistent=False)
+        self.shift: Tensor | None = None
+        """What the mean of the last batch still wants; none if there is no batch to remember."""
 
     def forward(self, nodes: Tensor, shift: Tensor | None = None) -> Tensor:
         """The nodes are still without the bias `shift`, which the mean of a batch would take away again."""
@@ -79,8 +82,10 @@ class NodeBatchNorm(nn.BatchNorm1d):
         rows = nodes.reshape(-1, nodes.shape[-1])  # (B n, d)
         if self._uses_batch(rows.shape[0]):
             rows = _unshifted(rows, shift)
-            rows, mean, inverse = torch.native_batch_norm(rows, self.weight, self.bias, None, None, True, 0.0, self.eps)
-            self.seen = mean.detach(), shift.detach(), inverse.detach(), rows.shape[0]
+            rows = functional.batch_norm(  # a momentum of 1: nothing is left of the batch before
+                rows, self.of_batch[0], self.of_batch[1], self.weight, self.bias, True, 1.0, self.eps
+            )
+            self.shift = shift.detach()
         else:
             rows = functional.batch_norm(
                 rows + shift, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
@@ -100,8 +105,9 @@ class NodeBatchNorm(nn.BatchNorm1d):
             return self.forward(outer(scale, text, offset), shift)
         made: Any = _FoldedNorm.apply
         nodes: Tensor
-        nodes, mean, inverse = made(scale, text, _unshifted(offset, shift), self.weight, self.bias, self.eps, half)
-        self.seen = mean, shift.detach(), inverse, rows
+        nodes, mean, variance = made(scale, text, _unshifted(offset, shift), self.weight, self.bias, self.eps, half)
+        torch.stack([mean, variance * (rows / (rows - 1))], out=self.of_batch)
+        self.shift = shift.detach()
         return nodes
 
     def _uses_batch(self, rows: int) -> bool:
@@ -156,11 +162,12 @@ class _FoldedNorm(torch.autograd.Function):
         nodes = torch.addcmul(offset, scale[:, None], centre)  # (n, d), of a document in the middle
         mean = _over_rows(nodes) / len(nodes)
         between = _over_rows((nodes - mean).square()) / len(nodes)
-        inverse = torch.rsqrt(torch.addcmul(between, within, scale.square().mean()) + eps)
+        variance = torch.addcmul(between, within, scale.square().mean())
+        inverse = torch.rsqrt(variance + eps)
         factor, centred = weight * inverse, offset - mean
         ctx.save_for_backward(scale, text, centred, centre, inverse, factor)
-        ctx.mark_non_differentiable(mean, inverse)
-        return outer(scale, text * factor, torch.addcmul(bias, centred, factor), half), mean, inverse
+        ctx.mark_non_differentiable(mean, variance)
+        return outer(scale, text * factor, torch.addcmul(bias, centred, factor), half), mean, variance
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -189,20 +196,17 @@ def remember(norms: Sequence[NodeBatchNorm]) -> None:
     These are the plain mean of the batches at first: a tree of many nodes has numbers far from 0 and 1, which few
     batches would not forget.
     """
-    used = [(norm, *norm.seen) for norm in norms if norm.seen is not None]
+    used = [(norm, norm.shift) for norm in norms if norm.shift is not None]
     if not used:
         return
+    norms = [norm for norm, _ in used]
+    means = torch._foreach_add([norm.of_batch[0] for norm in norms], [shift for _, shift in used])
+    seen = [each for mean, norm in zip(means, norms, strict=True) for each in (mean, norm.of_batch[1])]
     for norm in norms:
-        norm.seen = None
-    norms, means, shifts, inverses, rows = zip(*used, strict=True)
-    eps, momentum = norms[0].eps, norms[0].momentum
-    variances = torch.stack(inverses).pow(-2) - eps
-    unbiased = torch._foreach_mul(variances.unbind(), [count / (count - 1) for count in rows])
+        norm.shift = None
     batches = [norm.num_batches_tracked for norm in norms]
     torch._foreach_add_(batches, 1)
-    part = torch.stack(batches).reciprocal().clamp(min=momentum).repeat(2)[:, None]
-    running = [norm.running_mean for norm in norms] + [norm.running_var for norm in norms]
-    moved = torch.lerp(
-        torch.stack(running), torch.stack([*torch._foreach_add(means, shifts), *unbiased]), part.to(running[0].dtype)
-    )
+    part = torch.stack([each for each in batches for _ in range(2)]).reciprocal().clamp(min=norms[0].momentum)
+    running = [each for norm in norms for each in (norm.running_mean, norm.running_var)]
+    moved = torch.lerp(torch.stack(running), torch.stack(seen), part.to(running[0].dtype)[:, None])
     torch._foreach_copy_(running, moved.unbind())
