@@ -19,7 +19,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hitin.commands.prediction import Answers, Texts, answer_lines, path_of
+from hitin.answers import Answers, path_of
+from hitin.commands.prediction import Texts, answer_lines
 from hitin.commands.standard_input import LiveInput
 from hitin.decisions import Decisions
 from hitin.documents import Document, read_documents

@@ -11,8 +11,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hitin.answers import path_of
 from hitin.commands.labelled import Reading, command
-from hitin.commands.prediction import path_of
 from hitin.commands.scoring import Scored, evaluate_files, load_baselines, score_tables
 from hitin.commands.training import Task, prepare, read_data, train_model
 from hitin.datasets.icd10 import Icd10Files, write_icd10

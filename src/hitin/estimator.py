@@ -252,11 +252,11 @@ class HierarchicalTextClassifier:
         """The probabilities of some texts, and the labels they are given."""
         return self.decided(self._fitted().logits(texts))
 
-    def decided(self, logits: NDArray[np.float32]) -> ScoredTexts:
-        """`scored`, where the model's logits are known already."""
-        taxonomy = self._fitted().taxonomy
-        odds = self.decisions_.calibration.odds(evaluation.checked(logits), taxonomy)
-        return ScoredTexts(odds.probabilities, *self.decisions_.decide_odds(odds, taxonomy))
+    def decided(self, logits: NDArray[np.float32], decisions: Decisions | None = None) -> ScoredTexts:
+        """`scored`, where the model's logits are known already; perhaps by other decisions than the model's own."""
+        taxonomy, decisions = self._fitted().taxonomy, decisions or self.decisions_
+        odds = decisions.calibration.odds(evaluation.checked(logits), taxonomy)
+        return ScoredTexts(odds.probabilities, *decisions.decide_odds(odds, taxonomy))
 
     def evaluate(self, texts: Iterable[str], labels: Iterable[Labels]) -> Scores:
         """Scores of what `predict` says, over all and by level, with their intervals. Both may be streams."""

@@ -58,8 +58,9 @@ def predict(
         hitin predict model new.jsonl --runtime onnx-int8
     """
     with busy("loading the model"):
+        from hitin.answers import Answers
         from hitin.commands.models import Deciding, load_classifier
-        from hitin.commands.prediction import Answers, Texts, answer_lines
+        from hitin.commands.prediction import Texts, answer_lines
         from hitin.writing import check_writable, write_text
 
         if out is not None:

@@ -75,13 +75,34 @@ class Decisions:
         `raw`, `top-down` and `stop` go by the probabilities that are shown. The other policies weigh labels against
         each other by the calibrated log-odds of each, before no label is shown above its parents.
         """
-        scores = odds.shown if self.policy in AS_SHOWN else odds.own
-        wanted = WAYS[self.policy](scores, self._at(taxonomy), taxonomy, self.k)
+        wanted = self._wanted(odds, self._at(taxonomy), taxonomy)
         if not self.stop:
             return wanted, np.zeros_like(wanted)
-        sure = odds.probabilities >= self.stop
-        given = wanted & sure if self.policy == "raw" else without_orphans(wanted & sure, taxonomy)
+        given = self._sure(wanted, odds, self.stop, taxonomy)
         return given, wanted & ~given
+
+    def limits(self, odds: LogOdds, taxonomy: Taxonomy, steps: int = 100) -> NDArray[np.float64]:
+        """(|Y|,): of one document, the highest threshold at which each label is given, in steps of one hundredth.
+
+        -1 for labels that no threshold gives. Of policies without a threshold it is the highest `stop`. The one is in
+        place of all thresholds that were tuned: what a person sees who moves a slider.
+        """
+        at = np.arange(steps + 1) / steps
+        if self.policy in WITH_THRESHOLDS:
+            given = self._wanted(odds, log_odds_of(at)[:, None], taxonomy)
+            given = self._sure(given, odds, self.stop, taxonomy) if self.stop else given
+        else:
+            wanted = self._wanted(odds, self._at(taxonomy), taxonomy)
+            given = self._sure(np.repeat(wanted, len(at), axis=0), odds, at[:, None], taxonomy)
+        return np.asarray((given.sum(axis=0) - 1) / np.where(given.any(axis=0), steps, 1))
+
+    def _wanted(self, odds: LogOdds, at: NDArray[np.float64], taxonomy: Taxonomy) -> Given:
+        scores = odds.shown if self.policy in AS_SHOWN else odds.own
+        return WAYS[self.policy](scores, at, taxonomy, self.k)
+
+    def _sure(self, wanted: Given, odds: LogOdds, stop: float | NDArray[np.float64], taxonomy: Taxonomy) -> Given:
+        sure = wanted & (odds.probabilities >= stop)
+        return sure if self.policy == "raw" else without_orphans(sure, taxonomy)
 
     def probabilities(self, logits: Table, taxonomy: Taxonomy) -> NDArray[np.float32]:
         """(documents, |Y|): how probable each label is."""

@@ -1,0 +1,82 @@
+"""What is told of a document: its labels, the paths to them and how probable they are. Nothing of torch takes part."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitin.decisions import Decisions
+from hitin.decisions.policies import best_labels
+from hitin.documents import Document
+from hitin.names import PATH_SEPARATOR
+from hitin.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from hitin.estimator import HierarchicalTextClassifier
+
+Probabilities = NDArray[np.float32]
+Logits = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is told of each document."""
+
+    classifier: "HierarchicalTextClassifier"
+    top: int = 0
+    """The most probable labels that are told besides, whether given or not."""
+    all_scores: bool = False
+    with_text: bool = False
+    deepest: bool = False
+    """Whether the ancestors of what is given are left out."""
+    decisions: Decisions | None = None
+    """How labels are chosen, where not as the model has it."""
+    _paths: dict[int, str] = field(default_factory=dict)
+
+    def of(self, documents: list[Document], logits: Logits) -> list[dict[str, Any]]:
+        """A record for each document."""
+        scored = self.classifier.decided(logits, self.decisions)
+        return [self._record(*each) for each in zip(documents, *scored, strict=True)]
+
+    @property
+    def taxonomy(self) -> Taxonomy:
+        return self.classifier.taxonomy_
+
+    def _record(
+        self, document: Document, probabilities: Probabilities, chosen: NDArray[np.bool_], stopped: NDArray[np.bool_]
+    ) -> dict[str, Any]:
+        labels = np.flatnonzero(chosen).tolist()  # labels are numbered from the top down
+        ends = self.taxonomy.deepest(self.taxonomy.closure(labels))
+        record: dict[str, Any] = {} if document.id is None else {"id": document.id}
+        if self.with_text:
+            record["text"] = document.text
+        record["labels"] = [self.taxonomy.labels[label] for label in (ends if self.deepest else labels)]
+        record["paths"] = [self._path(label) for label in ends]
+        record["scores"] = self._scores(range(len(probabilities)) if self.all_scores else labels, probabilities)
+        if stopped.any():
+            record["unsure"] = self._scores(np.flatnonzero(stopped).tolist(), probabilities)
+        if self.top:
+            record["top"] = self._scores(best_labels(probabilities[None], self.top)[0].tolist(), probabilities)
+        return record
+
+    def _scores(self, labels: Iterable[int], probabilities: Probabilities) -> dict[str, float]:
+        return {self.taxonomy.labels[label]: float(f"{probabilities[label]:.4g}") for label in labels}
+
+    def _path(self, label: int) -> str:
+        if label not in self._paths:
+            self._paths[label] = path_of(self.taxonomy, label)
+        return self._paths[label]
+
+
+def path_of(taxonomy: Taxonomy, label: int) -> str:
+    """`A > B > C`: from the top to a label, by the first parent where there are several."""
+    numbers = [label]
+    while len(parents := taxonomy.parents(numbers[-1])):
+        numbers.append(int(parents[0]))
+    path = ""
+    for name in (taxonomy.labels[number] for number in reversed(numbers)):
+        is_whole = not path or name.startswith(path + PATH_SEPARATOR)  # a label may be called by its whole path
+        path = name if is_whole else path + PATH_SEPARATOR + name
+    return path

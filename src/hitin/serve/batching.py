@@ -1,0 +1,149 @@
+"""`Batcher`: texts that come one by one from many are computed together.
+
+While one batch is computed, those who ask wait in a queue; the next batch takes what has come by then. No one waits for
+others to come, so a single request is as quick as without.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Condition, Thread
+
+import numpy as np
+from numpy.typing import NDArray
+
+Logits = NDArray[np.float32]
+
+
+class QueueFull(Exception):  # noqa: N818
+    """More texts wait than may."""
+
+
+class Closed(Exception):  # noqa: N818
+    """Nothing is taken any more."""
+
+
+@dataclass(eq=False)
+class _Asked:
+    """The texts of one request, of which some may be computed before the others."""
+
+    texts: Sequence[str]
+    answer: "Future[Logits]" = field(default_factory=Future)
+    parts: list[Logits] = field(default_factory=list)
+    taken: int = 0
+
+    @property
+    def left(self) -> int:
+        return len(self.texts) - self.taken
+
+
+@dataclass(frozen=True)
+class _Share:
+    """Some texts of a request that are in a batch."""
+
+    asked: _Asked
+    texts: Sequence[str]
+
+
+class Batcher:
+    """Computes the logits of texts, those of several requests together, in one thread of its own.
+
+    A request of many texts is computed in parts, and others have their turn between them.
+    """
+
+    def __init__(
+        self,
+        logits: Callable[[Sequence[str]], Logits],
+        *,
+        most: int,
+        queue: int,
+        told: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """`most` texts make a batch, `queue` may wait; `told` hears the size of each batch."""
+        self._logits, self._most, self._room, self._told = logits, most, queue, told
+        self._waiting: deque[_Asked] = deque()
+        self._texts = 0
+        self._changed = Condition()
+        self._closing = False
+        self._thread = Thread(target=self._run, name="hitin-batches", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Texts that no batch has taken yet."""
+        return self._texts
+
+    def submit(self, texts: Sequence[str]) -> "Future[Logits]":
+        """(texts, |Y|), when it is there. A request larger than the queue is taken if nothing else waits."""
+        asked = _Asked(texts)
+        with self._changed:
+            if self._closing:
+                raise Closed
+            if self._texts and self._texts + len(texts) > self._room:
+                raise QueueFull
+            self._waiting.append(asked)
+            self._texts += len(texts)
+            self._changed.notify()
+        return asked.answer
+
+    def close(self) -> None:
+        """Take nothing more, and wait until all that was taken is answered."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while shares := self._next():
+            texts = [text for share in shares for text in share.texts]
+            self._told(len(texts))
+            try:
+                self._answer(shares, self._logits(texts))
+            except BaseException as error:  # it is raised where the answer is wanted
+                self._fail(shares, error)
+
+    def _next(self) -> list[_Share]:
+        """The next batch: the oldest request first. Nothing when all is done."""
+        shares: list[_Share] = []
+        room = self._most
+        with self._changed:
+            while not shares:
+                self._changed.wait_for(lambda: self._waiting or self._closing)
+                if not self._waiting:
+                    return []
+                while self._waiting and room:
+                    shares += self._taken(self._waiting.popleft(), room)
+                    room = self._most - sum(len(share.texts) for share in shares)
+        return shares
+
+    def _taken(self, asked: _Asked, room: int) -> list[_Share]:
+        """The part of a request for which there is room; nothing of one that no one wants any more."""
+        if not asked.taken and not asked.answer.set_running_or_notify_cancel():
+            self._texts -= asked.left
+            return []
+        some = asked.texts[asked.taken : asked.taken + room]
+        asked.taken += len(some)
+        self._texts -= len(some)
+        if asked.left:
+            self._waiting.append(asked)  # behind the others
+        return [_Share(asked, some)]
+
+    def _answer(self, shares: Sequence[_Share], logits: Logits) -> None:
+        start = 0
+        for share in shares:
+            asked, end = share.asked, start + len(share.texts)
+            asked.parts.append(logits[start:end])
+            if sum(map(len, asked.parts)) == len(asked.texts):
+                asked.answer.set_result(np.concatenate(asked.parts))
+            start = end
+
+    def _fail(self, shares: Sequence[_Share], error: BaseException) -> None:
+        with self._changed:
+            for share in shares:
+                if share.asked in self._waiting:
+                    self._waiting.remove(share.asked)
+                    self._texts -= share.asked.left
+        for share in shares:
+            if not share.asked.answer.done():
+                share.asked.answer.set_exception(error)
