@@ -92,7 +92,7 @@ def cost(module: HiTIN, documents: int) -> tuple[float, float]:
         vector = module.read_out(text)
     torch.autograd.backward(vector.sum())
     seconds: list[float] = []
-    while len(seconds) < 3 or (sum(seconds) < 1 and len(seconds) < 25):
+    while not seconds or (sum(seconds) < 1 and len(seconds) < 25):
         module.zero_grad()
         start = time.perf_counter()
         torch.autograd.backward(module.read_out(text).sum())
