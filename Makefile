@@ -4,9 +4,10 @@ TORCH  ?= torch==2.13.0
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+BROWSER := $(VENV)/browser.txt
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install demo test test-slow check format bench docs clean
+.PHONY: help install browser demo test test-slow check format bench docs clean
 
 help:              ## this list
 	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -22,6 +23,15 @@ $(READY): pyproject.toml constraints.txt
 	$(PIP) install --quiet --constraint constraints.txt --editable . --group dev
 	touch $@
 
+# Its path, or why there is none: the tests that need one then skip with that reason.
+$(BROWSER): $(READY)
+	$(BIN)/python -m tests.browser_setup
+
+browser: $(READY)  ## find or install a Chromium for the tests of pages
+	rm -f $(BROWSER)
+	$(MAKE) --no-print-directory $(BROWSER)
+	@cat $(BROWSER)
+
 demo: $(READY)     ## train on ICD-10-CM, which comes with the package, and show what the model makes of plain words
 	$(BIN)/hitin demo
 
@@ -30,10 +40,10 @@ check: $(READY)    ## lint and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: check        ## lint, types and tests
+test: check $(BROWSER) ## lint, types and tests
 	$(BIN)/pytest -n auto -m 'not slow'
 
-test-slow: $(READY) ## the long harnesses at full size
+test-slow: $(READY) $(BROWSER) ## the long harnesses at full size
 	$(BIN)/pytest -m slow
 
 format: $(READY)   ## rewrite the code the way `make check` wants it

@@ -13,6 +13,9 @@ from hypothesis import settings
 from typer.testing import CliRunner, Result
 
 from hitin.cli import app
+from tests.browser import browser, page, pages
+
+__all__ = ["browser", "page", "pages"]  # fixtures
 
 settings.register_profile("hitin", deadline=None)  # how long an example takes says more of the machine than of the code
 settings.load_profile("hitin")

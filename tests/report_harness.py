@@ -20,7 +20,7 @@ from hitin.calibration import Reliability
 from hitin.metrics import Tally, differences
 from hitin.report import About, BaselineScores, Report, ReportBuilder, ReportDocument
 from hitin.report.examples import AnyDocument
-from tests.test_coding_tree_page import BROWSER
+from tests.browser import BROWSER
 
 Table = NDArray[np.bool_]
 

@@ -5,7 +5,6 @@ import hashlib
 import html
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,10 @@ from hypothesis import given, settings
 from hitin import Taxonomy
 from hitin.coding_tree import CodingTree
 from hitin.coding_tree.drawing import to_html
+from tests.browser import BROWSER, in_a_browser
 from tests.strategies import taxonomies
 from tests.test_coding_tree_drawing import ATTACK, TOPICS, big, island, topics
 from tests.test_coding_tree_writing import coding_trees
-
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-in_a_browser = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium or Chrome on this machine")
 
 HELPERS = """
 const rows = pane => [...document.querySelectorAll(`#${pane}-pane .row`)];

@@ -15,6 +15,7 @@ from hitin.compare.figures import figures
 from hitin.compare.page import to_html
 from hitin.compare.results import Results, gather
 from hitin.compare.words import amount, duration, p_text, short_number, ticks
+from tests.browser import in_a_browser
 from tests.comparison_harness import (
     FLAT,
     HEIGHTS,
@@ -30,7 +31,6 @@ from tests.comparison_harness import (
     write_cell,
 )
 from tests.report_harness import browse, picture_bytes
-from tests.test_coding_tree_page import in_a_browser
 
 ATTACK = "</script><img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 SVG = "{http://www.w3.org/2000/svg}"

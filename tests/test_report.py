@@ -21,9 +21,9 @@ from hitin.errors import InputError
 from hitin.metrics import Tally
 from hitin.report import About, Report, ReportBuilder, ReportDocument, report_files
 from hitin.report.confusions import SiblingConfusions
+from tests.browser import in_a_browser
 from tests.report_harness import ABOUT, Answers, answers, browse, picture_bytes
 from tests.strategies import taxonomies
-from tests.test_coding_tree_page import in_a_browser
 
 TOPICS = Taxonomy.from_edges(
     [
