@@ -1,0 +1,70 @@
+// How labels are given: the policy, which the server is asked for, and the threshold, which acts at once.
+
+import { at, options } from './base.js';
+import { hasThreshold, tunedAt } from './answer.js';
+
+const WORDS = {
+  consistent: 'consistent: the likeliest set with all above',
+  'top-down': 'top-down: from the top while above the threshold',
+  raw: 'raw: each label by itself',
+  'single-path': 'single-path: one path',
+  'top-k': 'top-k: the k most probable',
+};
+
+export class Controls {
+  constructor({ asked, moved }) { // `asked`: the server must answer anew; `moved`: the slider was
+    this.threshold = null; // as tuned
+    at('#policy').addEventListener('change', () => { this.tuned(); this.drawOptions(); asked(); });
+    at('#k').addEventListener('input', () => { if (at('#k').checkValidity() && at('#k').value) asked(); });
+    at('#slider').addEventListener('input', () => { this.threshold = Number(at('#slider').value); this.tell(); moved(); });
+    at('#as-tuned').addEventListener('click', () => { this.tuned(); this.tell(); moved(); });
+  }
+
+  show(model) {
+    this.decisions = this.own = model.decisions;
+    options(at('#policy'), [['', `the model’s own (${this.own.policy})`],
+      ...model.policies.map(policy => [policy, WORDS[policy] || policy])], '');
+    this.tuned();
+    this.drawOptions();
+  }
+
+  get policy() { return at('#policy').value || this.own.policy; }
+
+  drawOptions() {
+    const isTop = at('#policy').value === 'top-k';
+    at('#k-label').hidden = !isTop;
+    at('#k').value = '';
+    at('#k').placeholder = 'tuned';
+    at('#slider-label').textContent = hasThreshold(this.policy) ? 'Threshold' : 'Stop below';
+    this.tell();
+  }
+
+  answered(decisions) { // as the server used them
+    this.decisions = decisions;
+    if (this.threshold === null) this.tell();
+  }
+
+  tuned() { this.threshold = null; }
+
+  tell() {
+    const isTuned = this.threshold === null, slider = at('#slider');
+    const tunedTo = this.decisions.policy === this.policy ? tunedAt(this.decisions) : null;
+    if (isTuned) slider.value = tunedTo ?? .5;
+    slider.classList.toggle('tuned', isTuned);
+    const words = isTuned ? 'as tuned' : this.threshold.toFixed(2);
+    at('#slider-value').textContent = isTuned ? (tunedTo === null ? 'by label' : tunedTo.toFixed(2)) : words;
+    slider.setAttribute('aria-valuetext', words);
+    at('#as-tuned').setAttribute('aria-pressed', isTuned);
+    at('#as-tuned').disabled = isTuned;
+  }
+
+  question() { // of a text whose slider is moved here
+    const policy = at('#policy').value, k = Number(at('#k').value);
+    return { ...(policy && { policy }), ...(policy === 'top-k' && k > 0 && { k }) };
+  }
+
+  wholeQuestion() { // of texts whose labels are to be as they are shown now
+    const value = this.threshold;
+    return { ...this.question(), ...(value !== null && { [hasThreshold(this.policy) ? 'threshold' : 'stop']: value }) };
+  }
+}

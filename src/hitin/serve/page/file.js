@@ -1,0 +1,64 @@
+// A file of texts that a person chose or dropped: how it is read, and which of its columns holds the texts.
+
+import { at, clean, counted, number, options } from './base.js';
+import { contentOf, linesOf, tableOf, textColumn } from './tables.js';
+
+const IS_TABLE = /\.(csv|tsv|tab|jsonl|ndjson)$/i;
+const HAS_KEYS = /\.(jsonl|ndjson)$/i; // whose columns always have names
+const ID_NAMES = ['id', 'doc_id']; // as hitin itself looks for them
+
+export class TextFile {
+  constructor({ changed, oneText, fail }) { // `changed` hears of other texts, `oneText` of a file that is one
+    Object.assign(this, { changed, oneText, fail });
+    at('#reading').addEventListener('change', () => this.read());
+    at('#header').addEventListener('change', () => this.readColumns());
+    at('#column').addEventListener('change', () => this.readTexts());
+  }
+
+  async open(file) {
+    this.name = file.name;
+    try {
+      const { text, encoding } = await contentOf(file);
+      this.content = text.replace(/^\ufeff/, '');
+      this.encoding = encoding;
+      const isTable = IS_TABLE.test(file.name);
+      at('#reading').value = isTable ? 'table' : 'text';
+      at('#reading-label').hidden = isTable;
+      at('#documents').hidden = !isTable && linesOf(this.content).length < 2;
+      this.read();
+    } catch (error) { this.fail(error); }
+  }
+
+  read() {
+    const reading = at('#reading').value;
+    if (reading === 'text') this.oneText(this.content.trim());
+    const lines = reading === 'lines' ? linesOf(this.content) : [this.content.trim()];
+    const { rows, hasHeader } = reading === 'table' ? tableOf(this.content, this.name)
+      : { rows: lines.map(line => [line]), hasHeader: false };
+    this.rows = rows;
+    at('#header').checked = hasHeader;
+    at('#header-label').hidden = reading !== 'table' || HAS_KEYS.test(this.name);
+    this.readColumns();
+  }
+
+  readColumns() {
+    const hasHeader = this.hasHeader = at('#header').checked, width = this.rows.reduce((most, row) => Math.max(most, row.length), 1);
+    const name = index => (hasHeader && clean(this.rows[0][index] ?? '')) || `column ${index + 1}`;
+    this.columns = Array.from({ length: width }, (_, index) => name(index));
+    this.idColumn = hasHeader ? this.columns.findIndex(each => ID_NAMES.includes(each)) : -1;
+    options(at('#column'), this.columns.map((each, index) => [String(index), each]), String(textColumn(this.rows, hasHeader)));
+    at('#column-label').hidden = width < 2;
+    this.readTexts();
+  }
+
+  readTexts() {
+    const column = Number(at('#column').value);
+    this.body = this.hasHeader ? this.rows.slice(1) : this.rows;
+    this.texts = this.body.map(row => row[column] ?? '');
+    const how = this.encoding === 'windows-1252' ? ', read as Windows-1252' : '';
+    at('#documents-title').textContent = `${clean(this.name)}: ${counted(this.texts.length, 'text')}${how}`;
+    at('#run').textContent = this.texts.length === 1 ? 'Classify it' : `Classify all ${number(this.texts.length)}`;
+    at('#run').disabled = !this.texts.length;
+    this.changed();
+  }
+}

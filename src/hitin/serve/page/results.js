@@ -1,0 +1,106 @@
+// What was said of many documents: a table of some at a time, and files to keep.
+
+import { at, clean, counted, make, named, number, percent } from './base.js';
+import { csvOf } from './tables.js';
+
+const ROWS = 100; // of the table on a page
+const SHOWN = 300; // letters of a text in the table
+const BETWEEN = ' | '; // several labels in a cell, as hitin reads them
+const TYPES = { csv: 'text/csv', jsonl: 'application/x-ndjson' };
+
+export class Results {
+  constructor(chosen) { // `chosen` hears of a text by its number
+    this.chosen = chosen;
+    const turn = by => { this.page += by; this.draw(); at('#results .scroll').scrollTop = 0; };
+    at('#order').addEventListener('change', () => turn(-this.page));
+    at('#previous-page').addEventListener('click', () => turn(-1));
+    at('#next-page').addEventListener('click', () => turn(1));
+    at('#results tbody').addEventListener('click', event => this.choose(event.target.closest('tr')));
+  }
+
+  begin(texts, taxonomy) {
+    Object.assign(this, { texts, taxonomy, page: 0, decisions: null, marked: -1, answers: Array(texts.length).fill(null) });
+    at('#results').hidden = true;
+    at('#results tbody').replaceChildren();
+  }
+
+  add(from, records, decisions) {
+    this.decisions = decisions ?? this.decisions;
+    records.forEach((record, index) => { this.answers[from + index] = record; });
+  }
+
+  drawFirst() { // while others are on their way: the table, until it is full
+    if (at('#results tbody').rows.length < Math.min(ROWS, this.texts.length)) this.draw();
+  }
+
+  draw() {
+    const rows = this.sorted(), pages = Math.ceil(rows.length / ROWS), first = this.page * ROWS;
+    at('#results').hidden = !rows.length;
+    at('#made-with').textContent = this.words(rows.length);
+    at('#results tbody').replaceChildren(...rows.slice(first, first + ROWS).map(index => this.line(index)));
+    at('#pages').hidden = pages < 2;
+    at('#page-words').textContent = `${number(first + 1)} to ${number(Math.min(first + ROWS, rows.length))} of ${number(rows.length)}`;
+    at('#previous-page').disabled = this.page === 0;
+    at('#next-page').disabled = this.page >= pages - 1;
+  }
+
+  words(many) {
+    const wrong = this.answers.filter(each => each?.problem).length, all = this.texts.length;
+    const part = many < all ? `${number(many)} of ${counted(all, 'text')} classified` : `${counted(all, 'text')} classified`;
+    return `${part}${this.decisions ? ` (${this.decisions.words})` : ''}${wrong ? `, ${number(wrong)} refused` : ''}`;
+  }
+
+  sorted() { // the numbers of the texts that have an answer
+    const rows = Array.from(this.answers.keys()).filter(index => this.answers[index]);
+    if (at('#order').value === 'file') return rows;
+    const sure = new Map(rows.map(index => [index, Math.max(0, ...this.sureness(index))]));
+    return rows.sort((one, other) => sure.get(one) - sure.get(other));
+  }
+
+  sureness(index) { // the probability of the end of each path
+    const { labels = [], scores = {} } = this.answers[index], { numbers, names } = this.taxonomy;
+    return this.taxonomy.ends(labels.map(name => numbers.get(name))).map(label => scores[names[label]]);
+  }
+
+  line(index) {
+    const { paths = [], problem } = this.answers[index], sure = this.sureness(index);
+    const open = named('button', 'link', clean(this.texts[index].slice(0, SHOWN)) || '(empty)');
+    open.type = 'button';
+    const path = (text, each) => named('div', '', clean(text) + (sure.length > 1 ? ` (${percent(sure[each])})` : ''));
+    const told = problem ? [make('span', 'problem', problem)] : paths.length ? paths.map(path) : [make('span', 'soft', 'no label')];
+    const row = make('tr', index === this.marked ? 'chosen' : '', make('td', 'num soft', number(index + 1)), make('td', 'start', open),
+      make('td', 'paths', ...told), make('td', 'num', sure.length ? percent(Math.max(...sure)) : '–'));
+    row.number = index;
+    return row;
+  }
+
+  choose(row) {
+    if (!row) return;
+    this.marked = row.number;
+    for (const each of at('#results tbody').rows) each.classList.toggle('chosen', each === row);
+    this.chosen(row.number);
+  }
+
+  csv({ columns, body }) { // the file's own columns, and three more
+    const rows = Array.from(this.answers.keys()).filter(index => this.answers[index]).map(index => {
+      const { paths = [], labels = [] } = this.answers[index], sure = this.sureness(index);
+      return [...columns.map((_, column) => body[index][column] ?? ''), paths.join(BETWEEN), labels.join(BETWEEN), sure.join(BETWEEN)];
+    });
+    return csvOf([[...columns, 'predicted paths', 'predicted labels', 'probability'], ...rows]);
+  }
+
+  jsonLines({ body, idColumn }) { // the records of `hitin predict --with-text`
+    return this.texts.map((text, index) => {
+      const id = idColumn < 0 ? {} : { id: body[index][idColumn] ?? '' };
+      return this.answers[index] ? `${JSON.stringify({ ...id, text, ...this.answers[index] })}\n` : '';
+    }).join('');
+  }
+}
+
+export function download(name, suffix, content) {
+  const link = make('a'), address = URL.createObjectURL(new Blob([content], { type: TYPES[suffix] }));
+  link.href = address;
+  link.download = `${name.replace(/\.\w+$/, '')}-labels.${suffix}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}

@@ -1,0 +1,184 @@
+// The page: a text goes to the server, and what comes back lights up the tree.
+
+import { Answer, likeliestPath, numbersOf } from './answer.js';
+import { at, button, clean, counted, later, make, named, number, options, percent } from './base.js';
+import { Controls } from './controls.js';
+import { Documents } from './documents.js';
+import { receiveFiles } from './dropping.js';
+import { ask, isAborted, wellFormed } from './server.js';
+import { Taxonomy } from './taxonomy.js';
+import { Tree } from './tree.js';
+import { Why } from './words.js';
+
+const TYPING = 250; // milliseconds without a key until a text is sent
+const MOST_GIVEN = 12; // paths that are listed
+const RUNTIMES = { onnx: ', ONNX', 'onnx-int8': ', ONNX in 8 bits' };
+
+let models = [], model = null, taxonomy = null, answer = null, asked = null;
+
+function fail(error) {
+  if (isAborted(error)) return;
+  at('#message p').textContent = error.message || String(error);
+  at('#message').hidden = false;
+}
+const allIsWell = () => { at('#message').hidden = true; };
+
+const controls = new Controls({ asked: () => classify(), moved: () => light() });
+const tree = new Tree(at('#tree'), label => choose(label));
+const why = new Why(fail);
+const documents = new Documents({
+  question: () => ({ model: model.name, ...controls.wholeQuestion() }),
+  taxonomy: () => taxonomy,
+  oneText: text => { at('#text').value = text; classify(); },
+  fail,
+});
+const typing = later(TYPING, () => classify());
+
+// ---- Models.
+
+async function start(wanted, isAgain = false) {
+  try {
+    ({ models } = await ask('v1/models'));
+    const { name } = models.find(each => each.name === wanted) ?? models[0];
+    options(at('#model'), models.map(each => [each.name, clean(each.name)]), name);
+    await useModel(name, isAgain);
+  } catch (error) { fail(error); }
+}
+
+async function useModel(name, isAgain = false) {
+  asked?.abort();
+  const mine = asked = new AbortController();
+  const found = models.find(each => each.name === name);
+  const labels = await ask(`v1/taxonomy?model=${encodeURIComponent(name)}`, null, { signal: mine.signal });
+  model = found;
+  taxonomy = new Taxonomy(labels);
+  answer = null;
+  why.clear();
+  aboutModel();
+  controls.show(model);
+  at('#query').value = at('#found').textContent = at('#chosen').textContent = '';
+  tree.show(taxonomy);
+  await classify(isAgain);
+}
+
+function aboutModel() {
+  const levels = taxonomy.levelSizes.length > 1 ? ` in ${taxonomy.levelSizes.length} levels` : '';
+  const learnt = model.documents ? `, learnt from ${counted(model.documents, 'document')}` : '';
+  at('#about-model').textContent = `${model.method}, ${model.encoder}${RUNTIMES[model.runtime] || ''}: `
+    + `${counted(taxonomy.size, 'label')}${levels}${learnt}${model.problem ? `. Its folder: ${clean(model.problem)}` : ''}`;
+}
+
+// ---- A text.
+
+async function classify(isAgain = false) {
+  typing.stop();
+  asked?.abort();
+  const mine = asked = new AbortController(), text = at('#text').value;
+  at('#clear').disabled = !text;
+  if (!model) return;
+  if (!text.trim()) { use(null, ''); return; }
+  at('#told').textContent = 'Classifying …';
+  const started = performance.now();
+  try {
+    const body = { text: wellFormed(text), model: model.name, all_scores: true, limits: true, ...controls.question() };
+    const { documents: [record], decisions } = await ask('v1/predict', body, { signal: mine.signal });
+    if (mine !== asked) return; // a later text was sent meanwhile
+    allIsWell();
+    if (!Answer.fits(taxonomy, record)) {
+      if (isAgain) throw new Error('The model is being replaced. Try again in a moment.');
+      await start(model.name, true); // the model was replaced: its labels are read again
+      return;
+    }
+    controls.answered(decisions);
+    use(new Answer(taxonomy, record, decisions), `${counted(text.length, 'letter')}, answered in ${number(Math.ceil(performance.now() - started))} ms`);
+  } catch (error) {
+    if (isAborted(error)) return;
+    at('#told').textContent = '';
+    fail(error);
+  }
+}
+
+function use(found, words) {
+  answer = found;
+  why.clear();
+  at('#told').textContent = words;
+  light();
+}
+
+function light() { // what is given, as tuned or where the slider stands
+  const given = answer?.given(controls.threshold) ?? null;
+  tree.light(answer, given);
+  drawGiven(given ? numbersOf(given) : []);
+  tellChosen();
+}
+
+function drawGiven(labels) {
+  const ends = taxonomy.ends(labels).sort((one, other) => answer.probabilities[other] - answer.probabilities[one]);
+  const isGiven = new Set(labels), path = label => taxonomy.pathTo(label, above => isGiven.has(above));
+  at('#given').replaceChildren(...ends.slice(0, MOST_GIVEN).map(label => make('li', '', pathButton(path(label)))));
+  const more = ends.length > MOST_GIVEN ? `and ${counted(ends.length - MOST_GIVEN, 'other path')}: see the tree` : '';
+  at('#given-none').textContent = ends.length ? more
+    : answer ? 'No label is given. The tree shows what is most probable.' : 'What is given to the text stands here.';
+  at('#explain').disabled = !answer;
+}
+
+function pathButton(path) {
+  const label = path.at(-1), steps = taxonomy.steps(path);
+  const made = button('path', '', () => { at('#query').value = ''; search(); tree.reveal(label); choose(label); });
+  steps.forEach((step, index) => {
+    if (index) made.append(make('span', 'arrow', ' › '));
+    made.append(named('bdi', index === steps.length - 1 ? 'end' : '', step));
+  });
+  made.append(make('span', 'share', percent(answer.probabilities[label])));
+  return made;
+}
+
+// ---- A label.
+
+function choose(label) {
+  tree.choose(label);
+  tellChosen();
+  if (answer) explain([label]);
+}
+
+function explain(labels) {
+  const question = { text: at('#text').value, model: model.name, ...controls.question() };
+  why.explain(question, labels.map(label => taxonomy.names[label]), name => taxonomy.shown(taxonomy.numbers.get(name)));
+}
+
+function explainGiven() {
+  const given = numbersOf(answer.given(controls.threshold));
+  explain(given.length ? given : likeliestPath(taxonomy, answer.probabilities));
+}
+
+function tellChosen() {
+  const label = tree.chosen, box = at('#chosen');
+  if (label < 0) { box.textContent = 'Choose a label to see which words decided.'; return; }
+  const limit = answer?.limits?.[label], what = controls.decisions && at('#slider-label').textContent.toLowerCase();
+  const told = answer ? `: ${percent(answer.probabilities[label])}, ${limit >= 0 ? `given up to ${what} ${(limit / 100).toFixed(2)}` : `given at no ${what}`}` : '';
+  box.replaceChildren(named('b', '', taxonomy.steps(taxonomy.pathTo(label)).join(' › ')), told);
+}
+
+// ---- What people do.
+
+function search() {
+  const text = at('#query').value, found = tree.search(text);
+  at('#found').textContent = text.trim() ? (found ? counted(found, 'match') : 'No match') : '';
+}
+const searching = later(80, search);
+
+at('#text').addEventListener('input', () => typing.soon());
+at('#text').addEventListener('keydown', event => {
+  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); typing.now(); }
+});
+at('#clear').addEventListener('click', () => { at('#text').value = ''; classify(); at('#text').focus(); });
+at('#model').addEventListener('change', () => { useModel(at('#model').value).catch(fail); });
+at('#explain').addEventListener('click', explainGiven);
+at('#query').addEventListener('input', () => searching.soon());
+at('#query').addEventListener('keydown', event => {
+  if (event.key === 'ArrowDown' || event.key === 'Enter') { event.preventDefault(); searching.now(); tree.focus(0); }
+});
+at('#fold').addEventListener('click', () => tree.fold());
+at('#message button').addEventListener('click', allIsWell);
+receiveFiles(file => documents.open(file));
+start();

@@ -1,0 +1,104 @@
+// The words that decided: those of the text that speak for a label and against it, by weight.
+
+import { at, button, make, named, percent, signed } from './base.js';
+import { ask, isAborted, wellFormed } from './server.js';
+
+const STRENGTHS = 4; // that can be told apart
+const MOST_LISTED = 12;
+const MOST_LABELS = 16; // that the server explains at once
+const EXACT = .01; // the share up to which weights add up, as a rule
+
+export class Why {
+  constructor(fail) { // `fail` is told of what went wrong
+    this.fail = fail;
+    this.clear();
+  }
+
+  clear() { // another text, another model: nothing is explained
+    this.asked?.abort();
+    this.found = new Map(); // explanations by label
+    this.pressed = null;
+    at('#why').hidden = true;
+  }
+
+  // Ask for explanations of labels by name, and show that of the last.
+  async explain(question, names, shownAs) {
+    this.shownAs = shownAs;
+    this.asked?.abort();
+    const asked = this.asked = new AbortController(), wanted = names.filter(name => !this.found.has(name)).slice(-MOST_LABELS);
+    at('#why').hidden = false;
+    this.pressed = names.at(-1);
+    if (wanted.length) {
+      this.wait(`Explaining ${wanted.length === 1 ? shownAs(wanted[0]) : `${wanted.length} labels`} …`);
+      try {
+        const body = { ...question, text: wellFormed(question.text), labels: wanted, units: 'utf-16' };
+        const { explanations } = await ask('v1/explain', body, { signal: asked.signal });
+        for (const each of explanations) this.found.set(each.label, each);
+      } catch (error) {
+        if (!isAborted(error)) this.refuse(error);
+        return;
+      }
+    }
+    this.text = question.text;
+    this.show(this.pressed);
+  }
+
+  wait(words) {
+    at('#why').setAttribute('aria-busy', 'true');
+    at('#why-told').textContent = words;
+    at('#why-body').hidden = true;
+    this.drawChoices();
+  }
+
+  refuse(error) {
+    at('#why').removeAttribute('aria-busy');
+    at('#why-told').textContent = error.message;
+    if (error.kind !== 'no-explanation') this.fail(error);
+  }
+
+  drawChoices() {
+    at('#why-labels').replaceChildren(...Array.from(this.found.keys(), name => {
+      const choice = button('choice-button', '', () => this.show(name));
+      choice.append(named('bdi', '', this.shownAs(name)));
+      choice.setAttribute('aria-pressed', name === this.pressed);
+      return choice;
+    }));
+  }
+
+  show(name) {
+    const explanation = this.found.get(name);
+    this.pressed = name;
+    at('#why').removeAttribute('aria-busy');
+    this.drawChoices();
+    const { words, probability, score, baseline, error } = explanation;
+    at('#why-told').replaceChildren('For ', named('b', '', this.shownAs(name)), ` at ${percent(probability)}: the words make its score `
+      + `${signed(score)}; without them it is ${signed(baseline)}.`
+      + (error > EXACT ? ` The weights add up to that but for ${percent(error)}.` : ''));
+    at('#why-body').hidden = false;
+    const most = Math.max(...words.map(word => Math.abs(word.weight)), 1e-9);
+    at('#words').replaceChildren(...marks(this.text, words, most));
+    const listed = words.toSorted((one, other) => Math.abs(other.weight) - Math.abs(one.weight)).slice(0, MOST_LISTED);
+    at('#why-body tbody').replaceChildren(...listed.map(word => line(word, most)));
+  }
+}
+
+function marks(text, words, most) { // the text in parts, each word coloured by its weight
+  const parts = [];
+  let from = 0;
+  for (const { start, end, weight } of words) {
+    if (start < from || end > text.length) continue; // not of this text
+    const strength = Math.ceil(STRENGTHS * Math.abs(weight) / most - .25);
+    const word = make('span', strength > 0 ? `word ${weight > 0 ? 'for' : 'against'} s${strength}` : '', text.slice(start, end));
+    word.title = `${signed(weight, 3)} ${weight > 0 ? 'for' : 'against'}`;
+    parts.push(text.slice(from, start), word);
+    from = end;
+  }
+  return [...parts, text.slice(from)];
+}
+
+function line({ text, weight }, most) {
+  const head = named('th', '', text), bar = make('span', 'weight', make('i', weight > 0 ? 'for' : 'against'));
+  head.scope = 'row';
+  bar.firstChild.style.width = `${100 * Math.abs(weight) / most}%`;
+  return make('tr', '', head, make('td', 'num', signed(weight, 3)), make('td', '', bar));
+}
