@@ -14,7 +14,7 @@ from hitin.names import PATH_SEPARATOR
 from hitin.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
-    from hitin.estimator import HierarchicalTextClassifier
+    from hitin.estimator import HierarchicalTextClassifier, ScoredTexts
 
 Probabilities = NDArray[np.float32]
 Logits = NDArray[np.float32]
@@ -33,11 +33,16 @@ class Answers:
     """Whether the ancestors of what is given are left out."""
     decisions: Decisions | None = None
     """How labels are chosen, where not as the model has it."""
+    digits: int = 4
+    """Of probabilities, those that count."""
     _paths: dict[int, str] = field(default_factory=dict)
 
     def of(self, documents: list[Document], logits: Logits) -> list[dict[str, Any]]:
         """A record for each document."""
-        scored = self.classifier.decided(logits, self.decisions)
+        return self.records(documents, self.classifier.decided(logits, self.decisions))
+
+    def records(self, documents: list[Document], scored: "ScoredTexts") -> list[dict[str, Any]]:
+        """`of`, where it is known what was decided."""
         return [self._record(*each) for each in zip(documents, *scored, strict=True)]
 
     @property
@@ -62,7 +67,7 @@ class Answers:
         return record
 
     def _scores(self, labels: Iterable[int], probabilities: Probabilities) -> dict[str, float]:
-        return {self.taxonomy.labels[label]: float(f"{probabilities[label]:.4g}") for label in labels}
+        return {self.taxonomy.labels[label]: float(f"{probabilities[label]:.{self.digits}g}") for label in labels}
 
     def _path(self, label: int) -> str:
         if label not in self._paths:

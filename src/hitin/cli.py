@@ -17,6 +17,7 @@ from hitin.commands.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_
 from hitin.commands.evaluate import evaluate
 from hitin.commands.export import export
 from hitin.commands.predict import predict
+from hitin.commands.serve import serve
 from hitin.commands.train import train
 from hitin.commands.tune import tune
 from hitin.errors import HitinError, printable
@@ -218,6 +219,7 @@ app.command()(evaluate)
 app.command()(predict)
 app.command()(tune)
 app.command()(export)
+app.command()(serve)
 app.command()(compare)
 
 

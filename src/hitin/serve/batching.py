@@ -6,14 +6,29 @@ others to come, so a single request is as quick as without.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Logits = NDArray[np.float32]
+
+
+class Computing(Protocol):
+    """What computes the logits of texts for many who ask."""
+
+    @property
+    def waiting(self) -> int:
+        """Texts that wait."""
+
+    def submit(self, texts: Sequence[str]) -> "Future[Logits]":
+        """(texts, |Y|), when it is there; cancelled, it is not computed if it has not begun."""
+
+    def close(self) -> None:
+        """Take nothing more, and wait until all that was taken is answered."""
 
 
 class QueueFull(Exception):  # noqa: N818
@@ -97,8 +112,8 @@ class Batcher:
     def _run(self) -> None:
         while shares := self._next():
             texts = [text for share in shares for text in share.texts]
-            self._told(len(texts))
             try:
+                self._told(len(texts))
                 self._answer(shares, self._logits(texts))
             except BaseException as error:  # it is raised where the answer is wanted
                 self._fail(shares, error)
@@ -119,7 +134,7 @@ class Batcher:
 
     def _taken(self, asked: _Asked, room: int) -> list[_Share]:
         """The part of a request for which there is room; nothing of one that no one wants any more."""
-        if not asked.taken and not asked.answer.set_running_or_notify_cancel():
+        if asked.answer.cancelled():
             self._texts -= asked.left
             return []
         some = asked.texts[asked.taken : asked.taken + room]
@@ -134,7 +149,7 @@ class Batcher:
         for share in shares:
             asked, end = share.asked, start + len(share.texts)
             asked.parts.append(logits[start:end])
-            if sum(map(len, asked.parts)) == len(asked.texts):
+            if sum(map(len, asked.parts)) == len(asked.texts) and _is_wanted(asked.answer):
                 asked.answer.set_result(np.concatenate(asked.parts))
             start = end
 
@@ -145,5 +160,52 @@ class Batcher:
                     self._waiting.remove(share.asked)
                     self._texts -= share.asked.left
         for share in shares:
-            if not share.asked.answer.done():
+            if _is_wanted(share.asked.answer):
                 share.asked.answer.set_exception(error)
+
+
+def _is_wanted(answer: "Future[Logits]") -> bool:
+    """Whether someone still waits; from then on it cannot be cancelled."""
+    return not answer.done() and answer.set_running_or_notify_cancel()
+
+
+class Unbatched:
+    """The same without joining: each request by itself in a thread of a pool, as a plain service does it."""
+
+    def __init__(
+        self,
+        logits: Callable[[Sequence[str]], Logits],
+        *,
+        queue: int,
+        told: Callable[[int], None] = lambda _: None,
+        threads: int = 40,
+    ) -> None:
+        self._logits, self._room, self._told = logits, queue, told
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="hitin-requests")
+        self._lock = Lock()
+        self._closing = False
+        self.waiting = 0
+
+    def submit(self, texts: Sequence[str]) -> "Future[Logits]":
+        with self._lock:
+            if self._closing:
+                raise Closed
+            if self.waiting and self.waiting + len(texts) > self._room:
+                raise QueueFull
+            self.waiting += len(texts)
+        answer = self._pool.submit(self._computed, texts)
+        answer.add_done_callback(lambda _: self._left(len(texts)))
+        return answer
+
+    def close(self) -> None:
+        with self._lock:
+            self._closing = True
+        self._pool.shutdown(wait=True)
+
+    def _computed(self, texts: Sequence[str]) -> Logits:
+        self._told(len(texts))
+        return self._logits(texts)
+
+    def _left(self, texts: int) -> None:
+        with self._lock:
+            self.waiting -= texts

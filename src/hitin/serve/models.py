@@ -4,14 +4,23 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from hitin.commands.models import load_classifier
+from hitin.decisions import Decisions
+from hitin.decisions.policies import POLICIES
 from hitin.errors import HitinError, InputError, first_line
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.export.folder import PLAIN, SMALL
-from hitin.model_folder import DECISIONS, EXPORT, MANIFEST
-from hitin.serve.batching import Batcher
+from hitin.export.model import OnnxModel
+from hitin.model import Model, documents_at_once
+from hitin.model_folder import DECISIONS, EXPORT, MANIFEST, is_model
+from hitin.serve.batching import Batcher, Computing, Unbatched
+from hitin.serve.refusals import encoded
+from hitin.taxonomy import Taxonomy
 
 Stamp = tuple[tuple[int, int, int] | None, ...]
 """What a look at a folder's files tells without reading them."""
@@ -24,11 +33,19 @@ class Loading:
     runtime: str = "auto"
     device: str = "auto"
     batch: int = 64
-    """Texts that are computed together at most."""
-    queue: int = 1024
+    """Texts that are computed together at most; 1: each request by itself."""
+    queue: int = 4096
     """Texts that may wait for a model."""
     told: Callable[[str, int], None] = lambda *_: None
     """Hears the size of each batch."""
+
+    def computing(self, name: str, model: Model) -> Computing:
+        def told(texts: int) -> None:
+            self.told(name, texts)
+
+        if self.batch == 1:
+            return Unbatched(model.logits, queue=self.queue, told=told)
+        return Batcher(model.logits, most=documents_at_once(model.taxonomy, self.batch), queue=self.queue, told=told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +55,9 @@ class ServedModel:
     name: str
     folder: Path
     classifier: HierarchicalTextClassifier
-    batcher: Batcher
+    computing: Computing
     stamp: Stamp
+    device: str = "auto"
     loaded: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @classmethod
@@ -47,13 +65,72 @@ class ServedModel:
         stamp = stamp_of(folder)  # before: what changes meanwhile is seen at the next look
         classifier = load_classifier(str(folder), device=loading.device, runtime=loading.runtime)
         classifier.scored(["a first text takes longer"])
-        batcher = Batcher(
-            classifier.model_.logits,
-            most=loading.batch,
-            queue=loading.queue,
-            told=lambda texts: loading.told(name, texts),
-        )
-        return cls(name, folder, classifier, batcher, stamp)
+        return cls(name, folder, classifier, loading.computing(name, classifier.model_), stamp, loading.device)
+
+    @property
+    def taxonomy(self) -> Taxonomy:
+        return self.classifier.taxonomy_
+
+    @property
+    def decisions(self) -> Decisions:
+        return self.classifier.decisions_
+
+    @property
+    def runtime(self) -> str:
+        model = self.classifier.model_
+        return (SMALL if model.int8 else PLAIN) if isinstance(model, OnnxModel) else "torch"
+
+    @property
+    def explains(self) -> bool:
+        """Whether there is a model with gradients: an exported one has none."""
+        return self.runtime == "torch" or is_model(self.folder)
+
+    def explained(self) -> HierarchicalTextClassifier:
+        """The model that explanations are made with; where another one predicts, loaded when it is first needed."""
+        if not self.explains:
+            raise InputError(
+                f"the model {self.name} cannot be explained: it is an exported one",
+                kind="no-explanation",
+                remedy="Serve the folder of the model that it was made from, if need be with --runtime onnx.",
+            )
+        return self.classifier if self.runtime == "torch" else self._with_gradients
+
+    @cached_property
+    def _with_gradients(self) -> HierarchicalTextClassifier:
+        found = HierarchicalTextClassifier.load(self.folder, device=self.device)
+        found.decisions_ = self.decisions
+        return found
+
+    @cached_property
+    def taxonomy_answer(self) -> tuple[bytes, str]:
+        """What is told of its labels, and a name for what that is (`ETag`)."""
+        taxonomy = self.taxonomy
+        answer = {
+            "model": self.name,
+            "labels": list(taxonomy.labels),
+            "edges": taxonomy.edges.tolist(),
+            "level_sizes": list(taxonomy.level_sizes),
+        }
+        body = encoded(answer)
+        return body, f'"{sha256(body).hexdigest()[:32]}"'
+
+    def summary(self, problem: str | None) -> dict[str, Any]:
+        """What is told of it in the list of models."""
+        run, sizes = self.classifier.model_.run, getattr(self.classifier, "sizes_", {})
+        return {
+            "name": self.name,
+            "method": run.method_name,
+            "encoder": _plain_name(run.encoder_name),
+            "runtime": self.runtime,
+            "labels": len(self.taxonomy),
+            "levels": list(self.taxonomy.level_sizes),
+            "documents": sizes.get("train"),
+            "decisions": self.decisions.summary(),
+            "policies": list(POLICIES),
+            "explains": self.explains,
+            "loaded": self.loaded.isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "problem": problem,
+        }
 
 
 class Models:
@@ -104,7 +181,7 @@ class Models:
             return False
         self._served[name] = found
         self.problems.pop(name, None)
-        closing = threading.Thread(target=served.batcher.close, daemon=True)
+        closing = threading.Thread(target=served.computing.close, daemon=True)
         closing.start()
         self._closing = [thread for thread in self._closing if thread.is_alive()] + [closing]
         return True
@@ -113,7 +190,7 @@ class Models:
         """Answer what was taken, and take nothing more."""
         with self._lock:
             for served in self._served.values():
-                served.batcher.close()
+                served.computing.close()
             for thread in self._closing:
                 thread.join()
 
@@ -133,6 +210,11 @@ def named(folders: Sequence[str]) -> dict[str, Path]:
             )
         found[name] = folder
     return found
+
+
+def _plain_name(encoder: str) -> str:
+    """Of an encoder from a folder the folder's name: where it lay is no one's affair."""
+    return Path(encoder).name if Path(encoder).is_absolute() or encoder.startswith(".") else encoder
 
 
 def stamp_of(folder: Path) -> Stamp:

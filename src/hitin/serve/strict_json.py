@@ -1,0 +1,53 @@
+"""JSON as the service reads it: what is doubtful is refused."""
+
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+
+from hitin.serve.refusals import Refusal
+
+
+def parse(body: bytes) -> Any:
+    """What a body says. Not JSON: NaN and infinities, a key twice, more depth or digits than anyone means."""
+    try:
+        return json.loads(body.decode(), parse_constant=_no_number, object_pairs_hook=_once)
+    except UnicodeDecodeError:
+        raise Refusal(400, "bad-json", "the body is not in UTF-8") from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise Refusal(400, "bad-json", f"the body is not JSON: {error.msg} ({place})") from None
+    except (RecursionError, ValueError):  # a number of thousands of digits is a ValueError
+        raise Refusal(
+            400, "bad-json", "the body is no JSON that can be read: too deep, or too large a number"
+        ) from None
+
+
+def _no_number(_: str) -> NoReturn:
+    raise Refusal(400, "bad-json", "the body is not JSON: it has NaN or an infinity")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Refusal(400, "bad-json", "the body has a key twice")
+    return found
+
+
+class _StrictRequest(Request):
+    async def json(self) -> Any:
+        return parse(await self.body())
+
+
+class StrictRoute(APIRoute):
+    """A route whose bodies are read by `parse`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            return await handler(_StrictRequest(request.scope, request.receive))
+
+        return handle
