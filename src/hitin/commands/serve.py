@@ -1,13 +1,14 @@
 """`hitin serve`."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import say
+from hitin.commands.console import INTERRUPTED, say
 from hitin.commands.runtimes import Runtime, RuntimeName
 from hitin.serve.settings import Limits, ServeSettings
 
@@ -110,7 +111,16 @@ def serve(
 
     from hitin.serve.running import run
 
-    run(models, settings, ready=ready)
+    if not run(models, settings, ready=ready):
+        _leave()
+
+
+def _leave() -> None:
+    """End now, whatever threads still compute."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    os._exit(INTERRUPTED)
 
 
 def _api_key(file: str | None) -> str | None:

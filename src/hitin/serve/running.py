@@ -5,112 +5,141 @@ import contextlib
 import errno
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
 import uvicorn
 
-from hitin.errors import HitinError, InputError
+from hitin.errors import InputError
 from hitin.serve.app import application
-from hitin.serve.logs import Log
+from hitin.serve.logs import Log, of_libraries
+from hitin.serve.protocol import Connection
 from hitin.serve.service import Service
 from hitin.serve.settings import ServeSettings
 
 _BACKLOG = 2048
 _KEEP_ALIVE = 75  # seconds
+_TICK = 0.02  # seconds between looks at what is left
+
+Ready = Callable[[str], None]
 
 
-def run(
-    folders: Sequence[str],
-    settings: ServeSettings,
-    *,
-    log: Log | None = None,
-    ready: Callable[[str], None] = lambda _: None,
-) -> None:
-    """Serve until a signal comes; `ready` is told the address when models are loaded."""
+def run(folders: Sequence[str], settings: ServeSettings, *, log: Log | None = None, ready: Ready | None = None) -> bool:
+    """Serve until a signal comes; `ready` is told the address when models are loaded.
+
+    Whether all that was taken is answered: what threads still compute after a second signal, or after the time that
+    is given, ends with the process.
+    """
     with bound(settings.host, settings.port) as listener:
         service = Service(folders, settings, log)
-        server = Server(service, address_of(listener), ready)
-        server.run([listener])
+        server = Server(service, address_of(listener), ready or (lambda _: None))
+        with of_libraries(service.log):
+            loop = asyncio.new_event_loop()  # not asyncio.run, which would wait for threads
+            try:
+                loop.run_until_complete(server.serve([listener]))
+            finally:
+                loop.close()
     if server.failure is not None:
         raise server.failure
+    return server.is_done
 
 
 class Server(uvicorn.Server):
     """uvicorn's, which loads models while it listens already and goes on to listen for a while at the end."""
 
-    def __init__(self, service: Service, address: str, ready: Callable[[str], None]) -> None:
+    def __init__(self, service: Service, address: str, ready: Ready) -> None:
         self.service, self.address, self.ready = service, address, ready
+        self.settings = service.settings
         self.guard = application(service)
-        self.failure: HitinError | OSError | None = None
-        self._wants_look = asyncio.Event()
-        shutdown = max(1, round(service.settings.shutdown_seconds))
+        self.failure: Exception | None = None
+        self.is_done = False
+        self._wants_look: asyncio.Event | None = None
         super().__init__(
             uvicorn.Config(
                 self.guard,
-                http="h11",
+                http=Connection.within(self.settings.limits.body_seconds),
                 ws="none",
                 lifespan="off",
-                loop="asyncio",
+                loop="none",
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,
                 backlog=_BACKLOG,
                 timeout_keep_alive=_KEEP_ALIVE,
-                timeout_graceful_shutdown=shutdown,
             )
         )
 
     async def main_loop(self) -> None:
         """Load, serve, and after the signal drain."""
-        loading = asyncio.create_task(self._load())
+        self._wants_look = asyncio.Event()
+        working = asyncio.create_task(self._load_and_look())
         await super().main_loop()
-        looking = self._looking
-        for task in (loading, looking):
-            if task is not None:
-                task.cancel()
+        working.cancel()
         if self.failure is None:
             await self._drain()
 
-    _looking: "asyncio.Task[None] | None" = None
-
-    async def _load(self) -> None:
+    async def _load_and_look(self) -> None:
         try:
-            await asyncio.to_thread(self.service.load)
-        except (HitinError, OSError) as error:
+            await in_thread(self.service.load)
+        except Exception as error:
             self.failure, self.should_exit = error, True
             return
         self.service.state = "ready"
         self.service.log("ready", address=self.address)
-        self.ready(self.address)
-        self._looking = asyncio.create_task(self._look())
-
-    async def _look(self) -> None:
-        """Look at the folders now and then, and when asked to."""
-        every = self.service.settings.reload_every or None
+        await in_thread(lambda: self.ready(self.address))
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wants_look.wait(), every)
-            self._wants_look.clear()
-            try:
-                await asyncio.to_thread(self.service.look)
-            except Exception as error:
-                self.service.log("look failed", failure=type(error).__name__)
+            await self._until_look()
+            await in_thread(self.service.look)
+
+    async def _until_look(self) -> None:
+        """Now and then, and when it is asked for."""
+        assert self._wants_look is not None
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wants_look.wait(), self.settings.reload_every or None)
+        self._wants_look.clear()
 
     async def _drain(self) -> None:
         """Still take requests, but close each connection after its answer."""
         self.service.state, self.guard.ending = "ending", True
         self.service.log("ending")
-        ending = asyncio.get_running_loop().time() + self.service.settings.drain_seconds
-        while asyncio.get_running_loop().time() < ending and not self.force_exit:
-            await asyncio.sleep(0.05)
+        await self._until(lambda: False, self.settings.drain_seconds)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().shutdown(sockets)
-        if not self.force_exit:
-            await asyncio.to_thread(self.service.close)
-        self.service.log("ended")
+        """Listen no more, close connections once nothing is on its way, and answer all that was taken."""
+        if self.failure is None:
+            await asyncio.sleep(0)  # which takes those who have knocked already
+        for server in self.servers:
+            server.close()
+        for each in sockets or []:
+            each.close()
+        is_answered = await self._until(self._has_ended, self.settings.shutdown_seconds)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        self.is_done = is_answered and await self._close()
+        self.service.log("ended", answered=self.is_done)
+
+    def _has_ended(self) -> bool:
+        """Whether nothing is left; connections that can be closed are."""
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, Connection) and connection.can_close():
+                connection.shutdown()
+        return not self.server_state.connections and not self.server_state.tasks
+
+    async def _close(self) -> bool:
+        """Whether the models' threads have come to an end in time."""
+        closing = asyncio.ensure_future(in_thread(self.service.close))
+        return await self._until(closing.done, self.settings.shutdown_seconds)
+
+    async def _until(self, is_over: Callable[[], bool], seconds: float) -> bool:
+        """Wait for something, but not longer than this nor after a second signal; whether it came."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while not (over := is_over()) and loop.time() < end and not self.force_exit:
+            await asyncio.sleep(_TICK)
+        return over
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -130,7 +159,30 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     def _handle_look(self, *_: Any) -> None:
-        self._wants_look.set()
+        if self._wants_look is not None:
+            self._wants_look.set()
+
+
+async def in_thread(work: Callable[[], Any]) -> None:
+    """Do it in a thread that the process does not wait for."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def finish(error: Exception | None) -> None:
+        if not done.done():
+            done.set_result(None) if error is None else done.set_exception(error)
+
+    def working() -> None:
+        error: Exception | None = None
+        try:
+            work()
+        except Exception as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop may have ended
+            loop.call_soon_threadsafe(finish, error)
+
+    threading.Thread(target=working, name="hitin-serve", daemon=True).start()
+    await done
 
 
 @contextlib.contextmanager
@@ -138,7 +190,7 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
     """A socket at that address, or an error that says why there is none."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listener = socket.socket(family)
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # by which asyncio knows TCP
     except OSError as error:
         raise _cannot_listen(host, port, error) from error
     with listener:

@@ -64,7 +64,7 @@ class Service:
 
     def close(self) -> None:
         """Answer what was taken, and take nothing more."""
-        self._explaining.shutdown(wait=False, cancel_futures=True)
+        self._explaining.shutdown(wait=True, cancel_futures=True)
         if self.models is not None:
             self.models.close()
 

@@ -1,0 +1,96 @@
+"""A connection: uvicorn's HTTP/1.1, which waits no longer than it must and can tell when it may be closed."""
+
+import asyncio
+import select
+from collections.abc import Callable
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from hitin.serve.refusals import JSON, Refusal
+
+_BAD = bytes(Refusal(400, "bad-request", "this is not HTTP, or its headers are too long").response().body)
+_QUIET = 0.25  # seconds after which one that was just opened or answered is taken to be idle
+
+
+class Connection(H11Protocol):
+    """One on which a request must come whole within some seconds of its first byte, and the first one of the start."""
+
+    _waiting: asyncio.TimerHandle | None = None
+    _quiet_since = 0.0
+
+    @classmethod
+    def within(cls, seconds: float) -> type["Connection"]:
+        """Of these seconds."""
+        return type("Connection", (cls,), {"seconds": seconds})
+
+    seconds: float = 30
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._quiet_since = self.loop.time()
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        self._quiet_since = self.loop.time()
+        super().on_response_complete()
+        self._watch()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002
+        """In the form of all errors. What is sent before an answer has begun; otherwise the connection ends."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            headers = [("content-type", JSON), ("content-length", str(len(_BAD))), ("connection", "close")]
+            for event in (
+                h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+                h11.Data(data=_BAD),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    @property
+    def is_between(self) -> bool:
+        """Whether there is no request that waits for its answer."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def can_close(self) -> bool:
+        """Whether no request is on its way, as far as can be known here."""
+        is_quiet = self.loop.time() - self._quiet_since > _QUIET
+        return is_quiet and self.is_between and not self.conn.trailing_data[0] and not _has_bytes(self.transport)
+
+    def _watch(self) -> None:
+        """Close it if headers do not come to an end; a body is watched elsewhere."""
+        is_owed = self.is_between and (self.cycle is None or bool(self.conn.trailing_data[0]))
+        if not is_owed:
+            self._wait_no_more()
+        elif self._waiting is None:
+            self._waiting = self.loop.call_later(self.seconds, self._close)
+
+    def _wait_no_more(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _close(self) -> None:
+        self._waiting = None
+        if self.is_between and not self.transport.is_closing():
+            self.transport.close()
+
+
+def _has_bytes(transport: Any) -> bool:
+    """Whether the other side has sent what the loop has not yet seen."""
+    poll: Callable[[], Any] | None = getattr(select, "poll", None)
+    if poll is None or transport.is_closing():
+        return False
+    looking = poll()
+    looking.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+    return bool(looking.poll(0))
