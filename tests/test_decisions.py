@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hitin import InputError, Taxonomy
 from hitin.calibration import Calibration
 from hitin.decisions import Decisions, Policy
-from hitin.decisions.policies import POLICIES
+from hitin.decisions.policies import POLICIES, WITH_THRESHOLDS
 from hitin.taxonomy.levels import with_ancestors
 from tests.strategies import taxonomies
 
@@ -208,3 +208,19 @@ def test_thresholds_are_looked_up_once_and_for_each_taxonomy(monkeypatch: pytest
     assert asked == [first, other, first]
     again = replace(decisions, threshold={"A": 0.9, "B": 0.1, "a": 0.3, "b": 0.6})
     assert (again.decide(logits, first)[:, 0] == (logits[:, 0] > np.log(9))).all()
+
+
+@settings(max_examples=50)
+@given(decided())
+def test_a_limit_is_the_highest_threshold_at_which_a_label_is_given(
+    case: tuple[Taxonomy, NDArray[np.float32], Decisions],
+) -> None:
+    taxonomy, rows, decisions = case
+    for row in rows[:1]:
+        odds = decisions.calibration.odds(row[None], taxonomy)
+        limits = decisions.limits(odds, taxonomy, steps=10)
+        for step in range(11):
+            at = step / 10
+            option: dict[str, Any] = {"threshold": at} if decisions.policy in WITH_THRESHOLDS else {"stop": at}
+            given = decisions.with_options(**option).decide_odds(odds, taxonomy)[0][0]
+            assert ((limits >= at - 1e-9) == given).all()
