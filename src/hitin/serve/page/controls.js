@@ -52,7 +52,7 @@ export class Controls {
     if (isTuned) slider.value = tunedTo ?? .5;
     slider.classList.toggle('tuned', isTuned);
     const words = isTuned ? 'as tuned' : this.threshold.toFixed(2);
-    at('#slider-value').textContent = isTuned ? (tunedTo === null ? 'by label' : tunedTo.toFixed(2)) : words;
+    at('#slider-value').textContent = isTuned ? (tunedTo?.toFixed(2) ?? 'as tuned') : words;
     slider.setAttribute('aria-valuetext', words);
     at('#as-tuned').setAttribute('aria-pressed', isTuned);
     at('#as-tuned').disabled = isTuned;

@@ -11,7 +11,7 @@ export class TextFile {
   constructor({ changed, oneText, fail }) { // `changed` hears of other texts, `oneText` of a file that is one
     Object.assign(this, { changed, oneText, fail });
     at('#reading').addEventListener('change', () => this.read());
-    at('#header').addEventListener('change', () => this.readColumns());
+    at('#header').addEventListener('change', () => this.readColumns(at('#column').value));
     at('#column').addEventListener('change', () => this.readTexts());
   }
 
@@ -41,12 +41,12 @@ export class TextFile {
     this.readColumns();
   }
 
-  readColumns() {
+  readColumns(chosen) { // a column that a person has chosen is kept
     const hasHeader = this.hasHeader = at('#header').checked, width = this.rows.reduce((most, row) => Math.max(most, row.length), 1);
     const name = index => (hasHeader && clean(this.rows[0][index] ?? '')) || `column ${index + 1}`;
     this.columns = Array.from({ length: width }, (_, index) => name(index));
     this.idColumn = hasHeader ? this.columns.findIndex(each => ID_NAMES.includes(each)) : -1;
-    options(at('#column'), this.columns.map((each, index) => [String(index), each]), String(textColumn(this.rows, hasHeader)));
+    options(at('#column'), this.columns.map((each, index) => [String(index), each]), chosen ?? String(textColumn(this.rows, hasHeader)));
     at('#column-label').hidden = width < 2;
     this.readTexts();
   }
@@ -55,8 +55,10 @@ export class TextFile {
     const column = Number(at('#column').value);
     this.body = this.hasHeader ? this.rows.slice(1) : this.rows;
     this.texts = this.body.map(row => row[column] ?? '');
+    const odd = this.body.filter(row => row.length !== this.columns.length).length;
     const how = this.encoding === 'windows-1252' ? ', read as Windows-1252' : '';
-    at('#documents-title').textContent = `${clean(this.name)}: ${counted(this.texts.length, 'text')}${how}`;
+    at('#documents-title').textContent = `${clean(this.name)}: ${counted(this.texts.length, 'text')}${how}`
+      + (odd ? `; ${counted(odd, 'row')} with fewer cells than others: are quotes missing?` : '');
     at('#run').textContent = this.texts.length === 1 ? 'Classify it' : `Classify all ${number(this.texts.length)}`;
     at('#run').disabled = !this.texts.length;
     this.changed();

@@ -5,9 +5,11 @@ import { at, pause } from './base.js';
 const KEY = 'hitin-api-key'; // in sessionStorage: gone with the tab
 const LONGEST_WAIT = 10; // seconds, whatever a busy server asks for
 
+const sentence = text => text[0].toUpperCase() + text.slice(1) + (/[.!?:]$/.test(text) ? '' : '.');
+
 export class Refused extends Error {
   constructor(status, { kind = '', message = '', remedy = null } = {}) {
-    super([message, remedy].filter(Boolean).join(' '));
+    super([message, remedy].filter(Boolean).map(sentence).join(' '));
     this.status = status;
     this.kind = kind;
   }

@@ -11,6 +11,7 @@ import { Tree } from './tree.js';
 import { Why } from './words.js';
 
 const TYPING = 250; // milliseconds without a key until a text is sent
+const LOADING = 120; // times that a server is asked again which loads its models
 const MOST_GIVEN = 12; // paths that are listed
 const RUNTIMES = { onnx: ', ONNX', 'onnx-int8': ', ONNX in 8 bits' };
 
@@ -25,7 +26,7 @@ const allIsWell = () => { at('#message').hidden = true; };
 
 const controls = new Controls({ asked: () => classify(), moved: () => light() });
 const tree = new Tree(at('#tree'), label => choose(label));
-const why = new Why(fail);
+const why = new Why();
 const documents = new Documents({
   question: () => ({ model: model.name, ...controls.wholeQuestion() }),
   taxonomy: () => taxonomy,
@@ -38,7 +39,7 @@ const typing = later(TYPING, () => classify());
 
 async function start(wanted, isAgain = false) {
   try {
-    ({ models } = await ask('v1/models'));
+    ({ models } = await ask('v1/models', null, { patience: LOADING }));
     const { name } = models.find(each => each.name === wanted) ?? models[0];
     options(at('#model'), models.map(each => [each.name, clean(each.name)]), name);
     await useModel(name, isAgain);
@@ -90,7 +91,7 @@ async function classify(isAgain = false) {
       return;
     }
     controls.answered(decisions);
-    use(new Answer(taxonomy, record, decisions), `${counted(text.length, 'letter')}, answered in ${number(Math.ceil(performance.now() - started))} ms`);
+    use(new Answer(taxonomy, record, decisions), `${counted(text.length, 'character')}, answered in ${number(Math.ceil(performance.now() - started))} ms`);
   } catch (error) {
     if (isAborted(error)) return;
     at('#told').textContent = '';
@@ -138,7 +139,7 @@ function pathButton(path) {
 function choose(label) {
   tree.choose(label);
   tellChosen();
-  if (answer) explain([label]);
+  if (answer && model.explains) explain([label]);
 }
 
 function explain(labels) {

@@ -2,7 +2,8 @@
 
 const SEPARATORS = [',', ';', '\t'];
 const TEXT_NAMES = ['text', 'token', 'doc_token']; // as hitin itself looks for them
-const LOOKED_AT = 50; // rows, to guess the column of the texts
+const LOOKED_AT = 50; // rows, to guess the separator and the column of the texts
+const LOOKED_INTO = 50000; // characters, for the same
 
 export async function contentOf(file) { // its text: UTF-8, UTF-16 with a mark, or else the usual one of Windows
   const bytes = new Uint8Array(await file.arrayBuffer());
@@ -48,13 +49,14 @@ export function parse(text, separator) { // rows of cells; quotes hold separator
   return rows;
 }
 
-// The separator that makes the most columns of the first rows, as many in each.
+// The separator that makes the most columns of the first rows, as many of each.
 export function separatorOf(text, name = '') {
   if (/\.(tsv|tab)$/i.test(name)) return '\t';
-  const start = text.slice(0, 20000);
+  const start = text.slice(0, LOOKED_INTO), isCut = text.length > LOOKED_INTO;
   const worth = separator => {
-    const widths = parse(start, separator).slice(0, 20).map(row => row.length);
-    return Math.min(...widths) === Math.max(...widths.slice(0, -1), widths[0]) ? widths[0] : widths[0] / 100;
+    const rows = parse(start, separator), some = rows.slice(0, isCut && rows.length > 1 ? -1 : undefined).slice(0, LOOKED_AT);
+    const widths = some.map(row => row.length);
+    return Math.min(...widths) === Math.max(...widths) ? widths[0] : widths[0] / 100;
   };
   return SEPARATORS.reduce((best, other) => (worth(other) > worth(best) ? other : best));
 }

@@ -9,10 +9,7 @@ const MOST_LABELS = 16; // that the server explains at once
 const EXACT = .01; // the share up to which weights add up, as a rule
 
 export class Why {
-  constructor(fail) { // `fail` is told of what went wrong
-    this.fail = fail;
-    this.clear();
-  }
+  constructor() { this.clear(); }
 
   clear() { // another text, another model: nothing is explained
     this.asked?.abort();
@@ -53,7 +50,6 @@ export class Why {
   refuse(error) {
     at('#why').removeAttribute('aria-busy');
     at('#why-told').textContent = error.message;
-    if (error.kind !== 'no-explanation') this.fail(error);
   }
 
   drawChoices() {

@@ -1,0 +1,276 @@
+"""The page of the service in a real browser: one text, its tree, and what keeps it safe and quick."""
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from hitin import HierarchicalTextClassifier
+from hitin.decisions import Policy
+from tests.browser import Pages, in_a_browser
+from tests.page_harness import (
+    HOSTILE,
+    classify,
+    colours,
+    contrast,
+    large_model,
+    lit,
+    no_request,
+    opened,
+    rows,
+    share_of,
+    slide,
+    until,
+)
+from tests.serving import LATE, Served, serving, train_tickets
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = in_a_browser
+KEY = "a-key-of-tests"
+MIXED = "The refund for my broken screen has not arrived and the battery is empty"
+
+
+@pytest.fixture(scope="module")
+def site(tickets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server of three models: tickets, another of tickets, and one with 5,000 labels."""
+    folder = tmp_path_factory.mktemp("site")
+    flat = train_tickets(folder / "flat", method="flat", epochs=2)
+    with serving(folder, [tickets, f"another={flat}", large_model(folder / "large")]) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def offline(tickets: Path) -> HierarchicalTextClassifier:
+    return HierarchicalTextClassifier.load(tickets)
+
+
+def given_offline(
+    classifier: HierarchicalTextClassifier, text: str, *, policy: Policy | None = None, **options: float
+) -> set[str]:
+    decisions = classifier.decisions_.with_options(policy=policy, **options)  # type: ignore[arg-type]
+    given = decisions.decide(classifier.model_.logits([text]), classifier.taxonomy_)[0]
+    return {classifier.taxonomy_.labels[label] for label in np.flatnonzero(given)}
+
+
+def test_a_typed_text_lights_up_the_path_that_is_predicted_with_the_score_of_every_node(
+    page: "Page", site: Served, offline: HierarchicalTextClassifier
+) -> None:
+    opened(page, site)
+    with page.expect_response("**/v1/predict"):
+        page.type("#text", LATE)  # nothing else: it is sent when the typing pauses
+    page.wait_for_selector(".row.lit")
+    assert lit(page) == given_offline(offline, LATE) >= {"Delivery", "Late"}
+    probabilities = dict(zip(offline.classes_, offline.predict_proba([LATE])[0], strict=True))
+    assert all(abs(share_of(row["share"]) - probabilities[row["name"]]) < 0.006 for row in rows(page))
+    assert re.search("Delivery › Late", page.inner_text("#given"))
+    beside = {row["name"] for row in rows(page)} - lit(page)
+    assert {"Damaged", "Wrong address"} <= beside, "siblings that nearly won stand beside the given ones"
+
+
+def test_the_last_of_many_answers_wins(page: "Page", site: Served, offline: HierarchicalTextClassifier) -> None:
+    opened(page, site)
+    for text in ("battery", "battery and wifi", "password", MIXED, LATE):
+        page.fill("#text", text)
+        page.press("#text", "Control+Enter")
+    until(page, "document.querySelector('#told').textContent.includes('answered')")
+    page.wait_for_timeout(300)
+    assert lit(page) == given_offline(offline, LATE)
+
+
+@pytest.mark.parametrize("policy", ["consistent", "raw", "top-down"])
+def test_the_slider_gives_at_once_what_the_threshold_gives_offline(
+    page: "Page", site: Served, offline: HierarchicalTextClassifier, policy: Policy
+) -> None:
+    opened(page, site)
+    classify(page, MIXED)
+    with page.expect_response("**/v1/predict"):
+        page.select_option("#policy", policy)
+    page.wait_for_timeout(50)
+    tuned = lit(page)
+    with no_request(page):
+        for threshold in (0.0, 0.05, 0.3, 0.5, 0.9, 1.0):
+            slide(page, threshold)
+            assert lit(page) == given_offline(offline, MIXED, policy=policy, threshold=threshold)
+        page.click("#as-tuned")
+    assert lit(page) == tuned == given_offline(offline, MIXED, policy=policy)
+
+
+def test_the_slider_of_a_policy_without_thresholds_is_where_it_stops(
+    page: "Page", site: Served, offline: HierarchicalTextClassifier
+) -> None:
+    opened(page, site)
+    classify(page, MIXED)
+    with page.expect_response("**/v1/predict"):
+        page.select_option("#policy", "single-path")
+    assert page.inner_text("#slider-label") == "Stop below"
+    with no_request(page):
+        for stop in (0.0, 0.3, 0.6, 1.0):
+            slide(page, stop)
+            assert lit(page) == given_offline(offline, MIXED, policy="single-path", stop=stop)
+
+
+def test_another_model_brings_its_own_labels_and_answers(page: "Page", site: Served) -> None:
+    opened(page, site)
+    classify(page, LATE)
+    first = rows(page)
+    with page.expect_response("**/v1/predict"):
+        page.select_option("#model", "another")
+    until(page, "document.querySelector('#about-model').textContent.startsWith('flat')")
+    page.wait_for_selector(".row .share:not(:empty)")
+    assert [row["share"] for row in rows(page)] != [row["share"] for row in first]
+    with page.expect_response("**/v1/predict"):
+        page.select_option("#model", "large")
+    until(page, "document.querySelector('#about-model').textContent.includes('5,000 labels')")
+
+
+def test_of_five_thousand_labels_only_those_in_view_are_made(page: "Page", site: Served) -> None:
+    opened(page, site, model="large")
+    classify(page, "about topic7 only")
+    page.get_by_role("treeitem", name="Show all 23 labels").click()
+    assert len(rows(page)) < 120
+    page.fill("#query", "topic")
+    until(page, "document.querySelector('#found').textContent === '4,727 matches'")
+    assert page.evaluate("document.querySelector('.tree-space').clientHeight") > 4727 * 30
+    assert len(rows(page)) < 120
+    page.press("#query", "Enter")
+    page.keyboard.press("End")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("topic")
+    page.fill("#query", "TÓPIC 4321")
+    until(page, "document.querySelector('#found').textContent === '1 match'")
+    assert [row["name"] for row in rows(page)][-1] == "topic 4321"
+    assert page.inner_text(".row mark") == "topic"
+
+
+def test_what_is_hostile_in_texts_and_labels_is_shown_and_never_run(page: "Page", site: Served) -> None:
+    opened(page, site, model="large")
+    text = " ".join(HOSTILE)
+    classify(page, text)
+    page.get_by_role("treeitem", name="Show all 23 labels").click()
+    assert {*HOSTILE} <= {row["name"] for row in rows(page)}
+    for name in HOSTILE:
+        page.get_by_role("treeitem").get_by_text(name, exact=True).click()
+        until(page, "!document.querySelector('#why').ariaBusy")
+        assert name in page.inner_text("#chosen")
+    assert page.input_value("#text") == text
+    assert page.evaluate("document.querySelectorAll('img, main script').length") == 0
+    assert page.title() == "hitin"
+
+
+def test_everything_is_done_with_the_keyboard_alone(page: "Page", site: Served) -> None:
+    opened(page, site)
+    focused = "document.activeElement.id || document.activeElement.getAttribute('aria-label')"
+    seen = []
+    for _ in range(14):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate(focused))
+        if seen[-1] == "text":
+            page.keyboard.type(LATE)
+            page.wait_for_selector(".row.lit")
+    order = ["model", "choose", "text", "explain", "policy", "slider", "query", "fold"]
+    assert [name for name in seen if name in order] == order
+    page.focus("#fold")
+    page.keyboard.press("Tab")
+    assert page.evaluate(focused).startswith("Delivery,")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(focused).startswith("Late,")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.ariaExpanded") == "false"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(focused).startswith("Late,")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#why:not([hidden])")
+    assert page.evaluate("document.activeElement.ariaSelected") == "true"
+    page.keyboard.press("/")
+    assert page.evaluate(focused) == "query"
+
+
+def test_a_narrow_screen_has_one_column_and_nothing_to_scroll_sideways(pages: Pages, site: Served) -> None:
+    page = opened(pages(width=360, height=740), site)
+    classify(page, MIXED)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    tops = [page.locator(each).bounding_box() for each in ("#text", "#given", "#tree")]
+    assert all(box and box["width"] > 280 for box in tops)
+    assert [box["y"] for box in tops if box] == sorted(box["y"] for box in tops if box)
+
+
+def test_a_dark_screen_gets_a_dark_page(pages: Pages, site: Served) -> None:
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert opened(pages(dark=True), site).evaluate(background) == "rgb(20, 23, 27)"
+    assert opened(pages(), site).evaluate(background) == "rgb(245, 246, 248)"
+
+
+def test_the_colours_of_texts_can_be_read() -> None:
+    css = (files("hitin.serve") / "page" / "page.css").read_text(encoding="utf-8")
+    papers = ["paper", "card", "hover", "chosen", "lit-paper", *(f"{side}{step}" for side in ("for", "against") for step in range(1, 5))]
+    for named in colours(css):
+        assert all(contrast(named["ink"], named[paper]) > 4.5 for paper in papers), named
+        assert all(contrast(named[ink], named["card"]) > 4.5 for ink in ("soft", "accent", "bad"))
+        assert contrast(named["lit"], named["lit-paper"]) > 4.5
+        assert contrast(named["bad"], named["bad-paper"]) > 4.5
+        assert contrast(named["soft"], named["lit-paper"]) > 4.5
+
+
+def test_a_key_is_asked_for_and_kept_for_the_session_only(pages: Pages, tickets: Path, tmp_path: Path) -> None:
+    with serving(tmp_path, [tickets], HITIN_API_KEY=KEY) as served:
+        page = pages(expected="401")
+        page.goto(served.address)
+        page.fill("#key", "wrong")
+        page.keyboard.press("Enter")
+        until(page, "document.querySelector('#key-told').textContent.includes('did not take')")
+        page.fill("#key", KEY)
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".row")
+        classify(page, LATE)
+        page.reload()
+        page.wait_for_selector(".row")
+        assert page.evaluate("Object.values(sessionStorage)") == [KEY]
+        assert page.evaluate("Object.keys(localStorage).length + document.cookie.length") == 0
+
+
+def test_a_server_that_is_gone_is_told_and_taken_up_again(pages: Pages, tickets: Path, tmp_path: Path) -> None:
+    page = pages(expected="ERR_CONNECTION|Failed to load")
+    with serving(tmp_path, [tickets]) as served:
+        opened(page, served)
+        classify(page, LATE)
+        port = served.address.rpartition(":")[2]
+    page.fill("#text", MIXED)
+    page.wait_for_selector("#message:not([hidden])")
+    assert "does not answer" in page.inner_text("#message")
+    with serving(tmp_path, [tickets], "--port", port):
+        classify(page, LATE)
+        assert page.is_hidden("#message")
+
+
+def test_a_text_that_is_too_long_is_told(pages: Pages, site: Served) -> None:
+    page = opened(pages(expected="413"), site)
+    page.fill("#text", "word " * 50_000)
+    page.wait_for_selector("#message:not([hidden])")
+    assert "200,000" in page.inner_text("#message")
+
+
+def test_a_busy_server_is_asked_again_after_the_time_it_names(
+    pages: Pages, site: Served, offline: HierarchicalTextClassifier
+) -> None:
+    page, busy = opened(pages(expected="429"), site), [True]
+
+    def answer(route: object) -> None:
+        if busy:
+            busy.pop()
+            route.fulfill(status=429, headers={"Retry-After": "1"}, body="{}")  # type: ignore[attr-defined]
+        else:
+            route.continue_()  # type: ignore[attr-defined]
+
+    page.route("**/v1/predict", answer)
+    page.fill("#text", LATE)
+    page.wait_for_selector(".row.lit")
+    assert not busy
+    assert lit(page) == given_offline(offline, LATE)
