@@ -186,7 +186,7 @@ async def _invalid(_: Request, error: Any) -> Response:
     first = error.errors()[0]
     place = ".".join(str(each) for each in first["loc"][1:] if isinstance(each, int) or each in _FIELDS)
     words = _WORDS.get(first["type"], first["msg"] if first["type"] not in _ECHOING else "it is not as it should be")
-    message = f"{place}: {words}" if place else words
+    message = f"{place or 'the body'}: {words}"
     return Refusal(422, "bad-request", message, "GET /openapi.json describes what can be asked.").response()
 
 
@@ -194,7 +194,7 @@ _FIELDS = frozenset({*schemas.PredictRequest.model_fields, *schemas.ExplainReque
 _WORDS = {
     "extra_forbidden": "there is a field that is not known",
     "missing": "it is missing",
-    "model_attributes_type": "the body is not an object",
+    "model_attributes_type": "it is not an object",
 }
 _ECHOING = frozenset({"value_error", "assertion_error"})
 

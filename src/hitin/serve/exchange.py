@@ -1,5 +1,6 @@
 """`Exchange`: one request and what becomes of it, from its first byte to its line in the log."""
 
+import itertools
 import re
 import secrets
 import time
@@ -8,12 +9,18 @@ from typing import Any
 
 Scope = Any
 _GIVEN_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_OWN_IDS, _COUNT = secrets.token_hex(6), itertools.count(1)
 PAGE_FILES = "/page/"
 TEMPLATES = frozenset(
     {"/", "/healthz", "/readyz", "/metrics", "/openapi.json"}
     | {f"/v1/{name}" for name in ("predict", "explain", "taxonomy", "models")}
 )
 """The paths that there are, beside those of the page's files."""
+
+
+def own_id() -> str:
+    """A name for a request that brings none."""
+    return f"{_OWN_IDS}-{next(_COUNT)}"
 
 
 @dataclass
@@ -40,7 +47,7 @@ class Exchange:
     def of(cls, scope: Scope) -> "Exchange":
         headers = scope["headers"]
         given = next((value for name, value in headers if name == b"x-request-id"), b"")
-        id = given.decode() if _GIVEN_ID.fullmatch(given) else secrets.token_hex(8)
+        id = given.decode() if _GIVEN_ID.fullmatch(given) else own_id()
         found = cls(scope["method"], scope["path"], headers, id)
         scope["hitin"] = found
         return found

@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
@@ -12,12 +13,12 @@ from typing import Any
 from hitin.commands.models import load_classifier
 from hitin.decisions import Decisions
 from hitin.decisions.policies import POLICIES
-from hitin.errors import HitinError, InputError, first_line
+from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.export.folder import PLAIN, SMALL
 from hitin.export.model import OnnxModel
 from hitin.model import Model, documents_at_once
-from hitin.model_folder import DECISIONS, EXPORT, MANIFEST, is_model
+from hitin.model_folder import DECISIONS, EXPORT, MANIFEST, is_model, read_decisions
 from hitin.serve.batching import Batcher, Computing, Unbatched
 from hitin.serve.refusals import encoded
 from hitin.taxonomy import Taxonomy
@@ -66,6 +67,12 @@ class ServedModel:
         classifier = load_classifier(str(folder), device=loading.device, runtime=loading.runtime)
         classifier.scored(["a first text takes longer"])
         return cls(name, folder, classifier, loading.computing(name, classifier.model_), stamp, loading.device)
+
+    def redecided(self, stamp: Stamp) -> "ServedModel":
+        """The same at work, with the decisions that are in its folder now."""
+        classifier = copy(self.classifier)
+        classifier.decisions_ = read_decisions(self.folder / DECISIONS, self.taxonomy)
+        return replace(self, classifier=classifier, stamp=stamp, loaded=datetime.now(UTC))
 
     @property
     def taxonomy(self) -> Taxonomy:
@@ -168,23 +175,30 @@ class Models:
                 stamp = stamp_of(served.folder)
                 if stamp == served.stamp:
                     self.problems.pop(name, None)
-                elif stamp != self._refused.get(name) and self._replace(name, served):
+                elif stamp != self._refused.get(name) and self._replace(name, served, stamp):
                     changed.append(name)
         return changed
 
-    def _replace(self, name: str, served: ServedModel) -> bool:
-        stamp = stamp_of(served.folder)
+    def _replace(self, name: str, served: ServedModel, stamp: Stamp) -> bool:
         try:
-            found = ServedModel.load(name, served.folder, self._loading)
-        except (HitinError, OSError) as error:
-            self.problems[name], self._refused[name] = first_line(error), stamp
+            found = served.redecided(stamp) if _same_but_decisions(stamp, served.stamp) else self._loaded(served)
+        except Exception as error:  # whatever is wrong with a folder, the model goes on
+            self.problems[name], self._refused[name] = told(error), stamp
             return False
         self._served[name] = found
         self.problems.pop(name, None)
+        if found.computing is not served.computing:
+            self._close_later(served)
+        return True
+
+    def _loaded(self, served: ServedModel) -> ServedModel:
+        return ServedModel.load(served.name, served.folder, self._loading)
+
+    def _close_later(self, served: ServedModel) -> None:
+        """When what was asked of it is answered."""
         closing = threading.Thread(target=served.computing.close, daemon=True)
         closing.start()
         self._closing = [thread for thread in self._closing if thread.is_alive()] + [closing]
-        return True
 
     def close(self) -> None:
         """Answer what was taken, and take nothing more."""
@@ -202,14 +216,22 @@ def named(folders: Sequence[str]) -> dict[str, Path]:
         name, equals, path = each.partition("=")
         folder = Path(path) if equals and not Path(each).exists() else Path(each)
         name = name if equals and folder != Path(each) else folder.resolve().name
-        if name in found:
-            raise InputError(
-                f"two models are called {name}",
-                kind="bad-option",
-                remedy=f"Name one of them otherwise: other-name={folder}",
-            )
+        if not name or name in found:
+            problem = f"two models are called {name}" if name else "a model has no name"
+            raise InputError(problem, kind="bad-option", remedy=f"Name it otherwise: other-name={folder}")
         found[name] = folder
     return found
+
+
+def told(error: Exception) -> str:
+    """What is wrong with a folder, without where it lies."""
+    if isinstance(error, InputError):
+        return error.message
+    return f"it cannot be loaded ({type(error).__name__})"
+
+
+def _same_but_decisions(one: Stamp, other: Stamp) -> bool:
+    return one[0] is not None and one[1:] == other[1:]
 
 
 def _plain_name(encoder: str) -> str:
@@ -218,9 +240,9 @@ def _plain_name(encoder: str) -> str:
 
 
 def stamp_of(folder: Path) -> Stamp:
-    """Of the files that are written last, and of the decisions, which may be changed by themselves."""
+    """Of the decisions, which may be changed by themselves, and of the files that are written last."""
     inner = [folder / name / EXPORT for name in (PLAIN, SMALL)]
-    return tuple(_stamp(path) for path in (folder / MANIFEST, folder / EXPORT, folder / DECISIONS, *inner))
+    return tuple(_stamp(path) for path in (folder / DECISIONS, folder / MANIFEST, folder / EXPORT, *inner))
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -54,7 +54,7 @@ def check_texts(texts: list[str], limits: Limits) -> None:
 
 
 def predict_answer(
-    asked: PredictRequest, served: ServedModel, decisions: Decisions, logits: NDArray[np.float32]
+    asked: PredictRequest, served: ServedModel, decisions: Decisions, logits: NDArray[np.float32], limits: Limits
 ) -> bytes:
     """The whole answer as it is sent."""
     texts = asked.all_texts
@@ -66,6 +66,13 @@ def predict_answer(
         digits=DIGITS,
     )
     scored = served.classifier.decided(logits, decisions)
+    if int(scored.given.sum()) + int(scored.stopped.sum()) + len(texts) * answers.top > limits.labels:
+        raise Refusal(
+            422,
+            "too-many-labels",
+            f"the answer would tell more than {limits.labels:,} labels",
+            "Send fewer texts, ask for fewer labels, or raise the threshold.",
+        )
     records = answers.records([Document(text) for text in texts], scored)
     if asked.all_scores:
         _add(records, "probabilities", (rounded(row).tolist() for row in scored.probabilities))

@@ -8,6 +8,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from hitin.serve.exchange import own_id
 from hitin.serve.refusals import JSON, Refusal
 
 _BAD = bytes(Refusal(400, "bad-request", "this is not HTTP, or its headers are too long").response().body)
@@ -28,7 +29,7 @@ class Connection(H11Protocol):
     seconds: float = 30
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        super().connection_made(_Joined(transport, self.loop))  # type: ignore[arg-type]
         self._quiet_since = self.loop.time()
         self._watch()
 
@@ -49,6 +50,7 @@ class Connection(H11Protocol):
         """In the form of all errors. What is sent before an answer has begun; otherwise the connection ends."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             headers = [("content-type", JSON), ("content-length", str(len(_BAD))), ("connection", "close")]
+            headers.append(("x-request-id", own_id()))
             for event in (
                 h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
                 h11.Data(data=_BAD),
@@ -84,6 +86,31 @@ class Connection(H11Protocol):
         self._waiting = None
         if self.is_between and not self.transport.is_closing():
             self.transport.close()
+
+
+class _Joined:
+    """A transport that sends at once what is written in one go: a call of the system for an answer, not three."""
+
+    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._held: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._held:
+            self._loop.call_soon(self._send)
+        self._held.append(data)
+
+    def close(self) -> None:
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        if self._held:
+            data, self._held = b"".join(self._held), []
+            self._transport.write(data)
 
 
 def _has_bytes(transport: Any) -> bool:

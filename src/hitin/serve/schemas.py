@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from pydantic_core import PydanticCustomError
 
 from hitin.decisions import Policy
+from hitin.decisions.policies import WITH_THRESHOLDS
 from hitin.pages import no_surrogates
 
 _MOST = 1_000_000
@@ -39,7 +40,16 @@ class Asked(BaseModel):
     stop: Probability | None = Field(None, description="Give no label less probable than this, nor what is below it.")
 
 
+def _what_goes_together(schema: dict[str, Any]) -> None:
+    """Only some policies have a threshold, and one has a k."""
+    schema["dependentSchemas"] = {
+        "threshold": {"properties": {"policy": {"enum": [*WITH_THRESHOLDS, None]}}},
+        "k": {"properties": {"policy": {"const": "top-k"}}, "required": ["policy"]},
+    }
+
+
 def _one_of_text_and_texts(schema: dict[str, Any]) -> None:
+    _what_goes_together(schema)
     for name in ("text", "texts"):
         schema["properties"][name].pop("default", None)
     schema["oneOf"] = [{"required": ["text"]}, {"required": ["texts"]}]
@@ -79,9 +89,12 @@ class PredictRequest(Asked):
 class ExplainRequest(Asked):
     """A text, and the labels to be explained."""
 
+    model_config = ConfigDict(json_schema_extra=_what_goes_together)
+
     text: Text
     labels: list[Text] | None = Field(
         None,
+        min_length=1,
         max_length=MOST_LABELS,
         description="Labels by name; without, those that are given, or where none is, the most probable path.",
     )

@@ -89,7 +89,7 @@ class Service:
         served, logits = await self._logits(asked.model, texts)
 
         def answer() -> bytes:
-            return predict_answer(asked, served, decisions_for(asked, served), logits)
+            return predict_answer(asked, served, decisions_for(asked, served), logits, self.settings.limits)
 
         is_much = len(texts) * len(served.taxonomy) * (100 if asked.limits else 1) > _CELLS_AT_ONCE
         return await asyncio.to_thread(answer) if is_much else answer()

@@ -26,6 +26,8 @@ class Limits:
     """Explanations that may wait, all models together."""
     cells: int = 4_000_000
     """Texts times labels of a request for all scores."""
+    labels: int = 500_000
+    """Labels that are told in an answer, all texts together."""
     limited_texts: int = 16
     """Texts of a request for `limits`."""
 

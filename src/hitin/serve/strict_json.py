@@ -13,7 +13,7 @@ from hitin.serve.refusals import Refusal
 def parse(body: bytes) -> Any:
     """What a body says. Not JSON: NaN and infinities, a key twice, more depth or digits than anyone means."""
     try:
-        return json.loads(body.decode(), parse_constant=_no_number, object_pairs_hook=_once)
+        return json.loads(body.decode("utf-8-sig"), parse_constant=_no_number, object_pairs_hook=_once)
     except UnicodeDecodeError:
         raise Refusal(400, "bad-json", "the body is not in UTF-8") from None
     except json.JSONDecodeError as error:
