@@ -12,6 +12,7 @@ import pytest
 from hitin import HierarchicalTextClassifier
 from hitin.decisions import Policy
 from tests.browser import Pages, in_a_browser
+from tests.conftest import Run
 from tests.page_harness import (
     HOSTILE,
     classify,
@@ -147,6 +148,57 @@ def test_of_five_thousand_labels_only_those_in_view_are_made(page: "Page", site:
     assert page.inner_text(".row mark") == "topic"
 
 
+def test_the_words_that_decided_are_told_with_their_weights(page: "Page", site: Served) -> None:
+    opened(page, site)
+    classify(page, f"😀 {LATE}")  # a character of two units in front
+    page.get_by_role("treeitem", name=re.compile("^Late,")).click()
+    page.wait_for_selector("#words .word")
+    asked = {"text": f"😀 {LATE}", "labels": ["Late"]}
+    [explanation] = site.post("/v1/explain", asked).json()["explanations"]
+    weights = {word["text"]: word["weight"] for word in explanation["words"]}
+    marked = page.evaluate(
+        """() => [...document.querySelectorAll('#words [title]')].map(word => [
+             word.textContent, parseFloat(word.title.replace('−', '-')), word.className])"""
+    )
+    assert page.inner_text("#words") == f"😀 {LATE}"
+    assert [text for text, _, _ in marked] == [word["text"] for word in explanation["words"]]
+    assert all(weight == pytest.approx(weights[text], abs=6e-4) for text, weight, _ in marked)
+    strongest = max(weights, key=lambda word: abs(weights[word]))
+    side = "for" if weights[strongest] > 0 else "against"
+    assert {kind for text, _, kind in marked if text == strongest} == {f"word {side} s4"}
+    page.click("#why summary")
+    listed = page.evaluate("[...document.querySelectorAll('#why tbody th')].map(each => each.textContent)")
+    assert listed[0] == strongest
+    assert page.get_by_role("treeitem", selected=True).inner_text().startswith("Late")
+
+
+def test_all_labels_that_are_given_are_explained_on_request(page: "Page", site: Served) -> None:
+    opened(page, site)
+    classify(page, LATE)
+    with page.expect_response("**/v1/explain"):
+        page.click("#explain")
+    page.wait_for_selector("#words .word")
+    choices = page.locator("#why-labels button")
+    assert {*choices.all_inner_texts()} == lit(page)
+    with no_request(page):
+        choices.first.click()
+    assert page.inner_text("#why-told b") == choices.first.inner_text()
+    page.fill("#text", "")
+    page.wait_for_selector("#why", state="hidden")
+
+
+def test_a_model_that_cannot_be_explained_says_so(pages: Pages, tickets: Path, tmp_path: Path, run: Run) -> None:
+    assert run("export", tickets, "--out", tmp_path / "exported").exit_code == 0
+    with serving(tmp_path, [tmp_path / "exported"]) as served:
+        page = opened(pages(expected="422"), served)
+        classify(page, LATE)
+        page.click("#explain")
+        until(page, "!document.querySelector('#why').ariaBusy && document.querySelector('#why-told').textContent")
+        expected = served.post("/v1/explain", {"text": LATE}).json()["error"]
+        assert expected["kind"] == "no-explanation"
+        assert expected["remedy"] in page.inner_text("#why-told")
+
+
 def test_what_is_hostile_in_texts_and_labels_is_shown_and_never_run(page: "Page", site: Served) -> None:
     opened(page, site, model="large")
     text = " ".join(HOSTILE)
@@ -166,9 +218,10 @@ def test_everything_is_done_with_the_keyboard_alone(page: "Page", site: Served) 
     opened(page, site)
     focused = "document.activeElement.id || document.activeElement.getAttribute('aria-label')"
     seen = []
-    for _ in range(14):
+    while "fold" not in seen:
         page.keyboard.press("Tab")
         seen.append(page.evaluate(focused))
+        assert len(seen) < 20
         if seen[-1] == "text":
             page.keyboard.type(LATE)
             page.wait_for_selector(".row.lit")

@@ -5,10 +5,11 @@ const WITHOUT_THRESHOLDS = new Set(['single-path', 'top-k']);
 
 export const hasThreshold = policy => !WITHOUT_THRESHOLDS.has(policy);
 
-// Where the slider stands when labels are given as tuned; none where labels have thresholds of their own.
+// Where the slider stands when labels are given as tuned, and what is told of it: there may be many thresholds.
 export function tunedAt({ policy, threshold, stop }) {
   const value = hasThreshold(policy) ? threshold : stop;
-  return typeof value === 'number' ? value : null;
+  if (typeof value === 'number') return { value, words: value.toFixed(2) };
+  return { value: .5, words: value ? 'by level' : 'by label' };
 }
 
 export class Answer {

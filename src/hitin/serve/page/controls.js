@@ -48,11 +48,11 @@ export class Controls {
 
   tell() {
     const isTuned = this.threshold === null, slider = at('#slider');
-    const tunedTo = this.decisions.policy === this.policy ? tunedAt(this.decisions) : null;
-    if (isTuned) slider.value = tunedTo ?? .5;
+    const tuned = this.decisions.policy === this.policy ? tunedAt(this.decisions) : { value: .5, words: '' };
+    if (isTuned) slider.value = tuned.value;
     slider.classList.toggle('tuned', isTuned);
     const words = isTuned ? 'as tuned' : this.threshold.toFixed(2);
-    at('#slider-value').textContent = isTuned ? (tunedTo?.toFixed(2) ?? 'as tuned') : words;
+    at('#slider-value').textContent = isTuned ? tuned.words : words;
     slider.setAttribute('aria-valuetext', words);
     at('#as-tuned').setAttribute('aria-pressed', isTuned);
     at('#as-tuned').disabled = isTuned;

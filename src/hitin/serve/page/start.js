@@ -26,7 +26,7 @@ const allIsWell = () => { at('#message').hidden = true; };
 
 const controls = new Controls({ asked: () => classify(), moved: () => light() });
 const tree = new Tree(at('#tree'), label => choose(label));
-const why = new Why();
+const why = new Why(name => { tree.choose(taxonomy.numbers.get(name)); tellChosen(); });
 const documents = new Documents({
   question: () => ({ model: model.name, ...controls.wholeQuestion() }),
   taxonomy: () => taxonomy,
@@ -114,7 +114,7 @@ function light() { // what is given, as tuned or where the slider stands
 }
 
 function drawGiven(labels) {
-  const ends = taxonomy.ends(labels).sort((one, other) => answer.probabilities[other] - answer.probabilities[one]);
+  const ends = bySureness(taxonomy.ends(labels));
   const isGiven = new Set(labels), path = label => taxonomy.pathTo(label, above => isGiven.has(above));
   at('#given').replaceChildren(...ends.slice(0, MOST_GIVEN).map(label => make('li', '', pathButton(path(label)))));
   const more = ends.length > MOST_GIVEN ? `and ${counted(ends.length - MOST_GIVEN, 'other path')}: see the tree` : '';
@@ -139,18 +139,25 @@ function pathButton(path) {
 function choose(label) {
   tree.choose(label);
   tellChosen();
-  if (answer && model.explains) explain([label]);
+  if (answer && model.explains) explain([label], label);
 }
 
-function explain(labels) {
+function explain(labels, shown) {
   const question = { text: at('#text').value, model: model.name, ...controls.question() };
-  why.explain(question, labels.map(label => taxonomy.names[label]), name => taxonomy.shown(taxonomy.numbers.get(name)));
+  const names = labels.map(label => taxonomy.names[label]);
+  why.explain(question, names, taxonomy.names[shown], name => taxonomy.shown(taxonomy.numbers.get(name)));
+  if (matchMedia('(max-width: 900px)').matches) at('#why').scrollIntoView({ block: 'start' }); // one column: it is elsewhere
 }
 
-function explainGiven() {
-  const given = numbersOf(answer.given(controls.threshold));
-  explain(given.length ? given : likeliestPath(taxonomy, answer.probabilities));
+function explainGiven() { // the likeliest path first, of which the end is shown
+  const given = numbersOf(answer.given(controls.threshold)), isGiven = new Set(given);
+  const path = given.length ? taxonomy.pathTo(likeliestEnd(given), label => isGiven.has(label))
+    : likeliestPath(taxonomy, answer.probabilities);
+  explain([...new Set([...path.filter(label => !given.length || isGiven.has(label)), ...given])], path.at(-1));
 }
+
+const bySureness = labels => labels.toSorted((one, other) => answer.probabilities[other] - answer.probabilities[one]);
+const likeliestEnd = labels => bySureness(taxonomy.ends(labels))[0];
 
 function tellChosen() {
   const label = tree.chosen, box = at('#chosen');

@@ -49,14 +49,17 @@ export function parse(text, separator) { // rows of cells; quotes hold separator
   return rows;
 }
 
+const plainNames = cells => cells.map(cell => cell.trim().toLowerCase());
+const hasTextName = cells => TEXT_NAMES.some(name => plainNames(cells).includes(name));
+
 // The separator that makes the most columns of the first rows, as many of each.
 export function separatorOf(text, name = '') {
   if (/\.(tsv|tab)$/i.test(name)) return '\t';
   const start = text.slice(0, LOOKED_INTO), isCut = text.length > LOOKED_INTO;
   const worth = separator => {
     const rows = parse(start, separator), some = rows.slice(0, isCut && rows.length > 1 ? -1 : undefined).slice(0, LOOKED_AT);
-    const widths = some.map(row => row.length);
-    return Math.min(...widths) === Math.max(...widths) ? widths[0] : widths[0] / 100;
+    const widths = some.map(row => row.length), isNamed = hasTextName(rows[0] ?? []);
+    return Math.min(...widths) === Math.max(...widths) ? widths[0] + 1000 * isNamed : widths[0] / 100 + 100 * isNamed;
   };
   return SEPARATORS.reduce((best, other) => (worth(other) > worth(best) ? other : best));
 }
@@ -90,15 +93,15 @@ export function tableOf(text, name) {
 function looksNamed(rows) { // whether the first row names columns: short, all different, and the texts below are longer
   const [first, ...others] = rows.slice(0, LOOKED_AT);
   if (!first || !others.length) return false;
-  const names = first.map(cell => cell.trim().toLowerCase());
-  if (TEXT_NAMES.some(name => names.includes(name))) return true;
+  const names = plainNames(first);
+  if (hasTextName(first)) return true;
   const width = cells => Math.max(...cells.map(cell => cell.length));
   return new Set(names).size === names.length && names.every(Boolean) && width(first) < 40
     && others.filter(row => width(row) > width(first)).length > others.length / 2;
 }
 
 export function textColumn(rows, hasHeader) { // by its name, or else that of the longest cells
-  const names = hasHeader ? rows[0].map(cell => cell.trim().toLowerCase()) : [];
+  const names = hasHeader ? plainNames(rows[0]) : [];
   const named = TEXT_NAMES.map(name => names.indexOf(name)).find(index => index >= 0);
   if (named !== undefined) return named;
   const some = rows.slice(hasHeader ? 1 : 0, LOOKED_AT), width = Math.max(1, ...some.map(row => row.length));

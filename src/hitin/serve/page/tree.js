@@ -43,7 +43,10 @@ export class Tree {
   light(answer, given) {
     const isNew = answer !== this.rows.answer;
     this.rows.light(answer, given);
-    if (isNew && !this.box.contains(document.activeElement) && !this.rows.found) this.box.scrollTop = 0;
+    if (isNew && !this.box.contains(document.activeElement) && !this.rows.found) { // another text is read from the top
+      this.box.scrollTop = 0;
+      this.focused = null;
+    }
     this.list();
   }
 

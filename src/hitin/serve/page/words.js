@@ -9,7 +9,10 @@ const MOST_LABELS = 16; // that the server explains at once
 const EXACT = .01; // the share up to which weights add up, as a rule
 
 export class Why {
-  constructor() { this.clear(); }
+  constructor(shows) { // `shows` hears of the label whose words are shown
+    this.shows = shows;
+    this.clear();
+  }
 
   clear() { // another text, another model: nothing is explained
     this.asked?.abort();
@@ -18,13 +21,13 @@ export class Why {
     at('#why').hidden = true;
   }
 
-  // Ask for explanations of labels by name, and show that of the last.
-  async explain(question, names, shownAs) {
+  // Ask for explanations of labels by name, and show one of them.
+  async explain(question, names, pressed, shownAs) {
     this.shownAs = shownAs;
     this.asked?.abort();
-    const asked = this.asked = new AbortController(), wanted = names.filter(name => !this.found.has(name)).slice(-MOST_LABELS);
+    const asked = this.asked = new AbortController(), wanted = names.filter(name => !this.found.has(name)).slice(0, MOST_LABELS);
     at('#why').hidden = false;
-    this.pressed = names.at(-1);
+    this.pressed = pressed;
     if (wanted.length) {
       this.wait(`Explaining ${wanted.length === 1 ? shownAs(wanted[0]) : `${wanted.length} labels`} …`);
       try {
@@ -64,12 +67,13 @@ export class Why {
   show(name) {
     const explanation = this.found.get(name);
     this.pressed = name;
+    this.shows(name);
     at('#why').removeAttribute('aria-busy');
     this.drawChoices();
     const { words, probability, score, baseline, error } = explanation;
-    at('#why-told').replaceChildren('For ', named('b', '', this.shownAs(name)), ` at ${percent(probability)}: the words make its score `
-      + `${signed(score)}; without them it is ${signed(baseline)}.`
-      + (error > EXACT ? ` The weights add up to that but for ${percent(error)}.` : ''));
+    at('#why-told').replaceChildren(named('b', '', this.shownAs(name)), `, ${percent(probability)}: its score (log-odds) is `
+      + `${signed(score)} with these words, ${signed(baseline)} without.`
+      + (error > EXACT ? ` The weights add up to the difference but for ${percent(error)}.` : ''));
     at('#why-body').hidden = false;
     const most = Math.max(...words.map(word => Math.abs(word.weight)), 1e-9);
     at('#words').replaceChildren(...marks(this.text, words, most));
