@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Self
 
 import numpy as np
@@ -38,7 +38,7 @@ class Shape:
 
     def words(self, text: str, most: int) -> list[str]:
         """The first words of a text."""
-        return [word[:_LONGEST] for word in _words(text, most)]
+        return [found.group()[:_LONGEST] for found in words_in(plain(beginning(text, most)), most)]
 
     def runs_of(self, words: list[str]) -> Iterator[str]:
         """Two words in a row, three, and so on."""
@@ -102,6 +102,23 @@ class Bags:
         pieces = map(self._pieces.__getitem__, dict.fromkeys(words))
         return list(dict.fromkeys(chain(whole, *pieces))) or [UNKNOWN]
 
+    def made_of(self, text: str, max_length: int) -> dict[int, list[int]]:
+        """The numbers of a text's features, in their order, each with the words that it is made of, by their place.
+
+        A word or run counts wherever it stands, a piece wherever a word that has it stands.
+        """
+        words = self.shape.words(text, max_length)
+        made: dict[int, list[int]] = {number: [] for number in self._numbers(text, max_length)}
+        for length in range(1, self.shape.runs + 1):
+            for start in range(len(words) - length + 1):
+                number = self._places.get(" ".join(words[start : start + length]))
+                if number is not None:
+                    made[number] += range(start, start + length)
+        for place, word in enumerate(words):
+            for number in dict.fromkeys(self._pieces[word]):
+                made[number].append(place)
+        return made
+
     @cached_property
     def _places(self) -> dict[str, int]:
         return {term: place for place, term in enumerate(self.terms, start=len(SPECIAL))}
@@ -126,13 +143,19 @@ class _Pieces(dict[str, tuple[int, ...]]):
         return found
 
 
-def _words(text: str, most: int) -> Iterator[str]:
-    """The first words of a text in lower case."""
-    short = unicodedata.normalize("NFKC", sound(text[: most * _LONGEST])).lower()
-    for number, found in enumerate(_WORD.finditer(short)):
-        if number == most:
-            return
-        yield found.group()
+def beginning(text: str, most: int) -> str:
+    """What is looked at of a text for so many words."""
+    return sound(text[: most * _LONGEST])
+
+
+def plain(text: str) -> str:
+    """In lower case, ligatures and the like spelt out."""
+    return unicodedata.normalize("NFKC", text).lower()
+
+
+def words_in(text: str, most: int) -> Iterator[re.Match[str]]:
+    """The first words of a plain text."""
+    return islice(_WORD.finditer(text), most)
 
 
 @lru_cache(maxsize=_WORDS_KEPT)

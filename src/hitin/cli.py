@@ -15,6 +15,7 @@ from hitin.commands import options
 from hitin.commands.compare import compare
 from hitin.commands.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_json, file_progress, print_tables, warn
 from hitin.commands.evaluate import evaluate
+from hitin.commands.explain import explain
 from hitin.commands.export import export
 from hitin.commands.predict import predict
 from hitin.commands.serve import serve
@@ -217,6 +218,7 @@ def tree(
 app.command()(train)
 app.command()(evaluate)
 app.command()(predict)
+app.command()(explain)
 app.command()(tune)
 app.command()(export)
 app.command()(serve)

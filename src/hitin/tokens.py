@@ -130,11 +130,19 @@ def cut_at(tokenizer: Tokenizer, max_length: int) -> None:
     tokenizer.enable_truncation(max_length)
 
 
+def places_of_tokens(tokenizer: Tokenizer, text: str, max_length: int) -> tuple[list[int], list[tuple[int, int]]]:
+    """The token numbers of a text, and of each where it stands there; nowhere, if nothing there stands for it."""
+    cut_at(tokenizer, max_length)
+    found, cut = tokenizer.encode(_shortened(text, max_length)), len(text) - len(text.lstrip())
+    places = [(start + cut, end + cut) for start, end in found.offsets]
+    return (found.ids, places) if found.ids else ([UNKNOWN], [(0, 0)])
+
+
 def _encoded(tokenizer: Tokenizer, texts: Iterable[str], max_length: int) -> Iterator[list[int]]:
     cut_at(tokenizer, max_length)
     waiting = iter(texts)
     while chunk := list(islice(waiting, _AT_ONCE)):
-        short = [sound(text.lstrip()[: max_length * _CHARACTERS]) for text in chunk]
+        short = [_shortened(text, max_length) for text in chunk]
         for encoding in tokenizer.encode_batch_fast(short):
             yield encoding.ids or [UNKNOWN]
 
@@ -148,6 +156,11 @@ def counted(rows: Iterable[T], advance: Callable[[int], None] | None) -> Iterato
             advance(_AT_ONCE)
     if advance:
         advance(number % _AT_ONCE)
+
+
+def _shortened(text: str, max_length: int) -> str:
+    """What is looked at of a text for so many tokens."""
+    return sound(text.lstrip()[: max_length * _CHARACTERS])
 
 
 def sound(text: str) -> str:

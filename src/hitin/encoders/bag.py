@@ -70,16 +70,21 @@ class Bag(TextEncoder):
         self.register_buffer("weights", torch.ones(vocabulary) if weights is None else torch.from_numpy(weights))
 
     def forward(self, ids: Tensor, lengths: Tensor, words: Tensor | None = None) -> Encoded:
-        assert words is None  # it has no word vectors that could be replaced
         inside = token_mask(lengths, ids.shape[1], ids.device)  # (B, L)
         weights = self.get_buffer("weights")[ids] * inside
         if self.training and self.word_dropout:
             weights = weights * (torch.rand_like(weights) >= self.word_dropout)
         weights = functional.normalize(weights, dim=1)
         with torch.autocast(ids.device.type, enabled=False):  # sums of very many small numbers
-            summed = self._gathered(ids, weights) if self.gathers else self._summed(ids, weights, inside, lengths)
+            if words is None and not self.gathers:
+                summed = self._summed(ids, weights, inside, lengths)
+            else:
+                summed = self._gathered(self.words_of(ids) if words is None else words, weights)
         vector = torch.relu(self.norm(summed))  # (B, d)
         return Encoded(vector, vector[:, None], inside[:, :1])  # of a document, a feature at least
+
+    def words_of(self, ids: Tensor) -> Tensor:
+        return functional.embedding(ids, self.embedding.weight)
 
     def for_export(self) -> None:
         self.gathers = True
@@ -90,6 +95,6 @@ class Bag(TextEncoder):
         summed: Tensor = self.embedding(ids[inside], starts, per_sample_weights=weights[inside])
         return summed
 
-    def _gathered(self, ids: Tensor, weights: Tensor) -> Tensor:
+    def _gathered(self, words: Tensor, weights: Tensor) -> Tensor:
         """The same by a table of all features, (B, L, d), those of padding with the weight 0."""
-        return (weights[:, None] @ functional.embedding(ids, self.embedding.weight))[:, 0]
+        return (weights[:, None] @ words)[:, 0]

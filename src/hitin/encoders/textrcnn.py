@@ -148,11 +148,12 @@ class TextRCNN(TextEncoder):
         """(B, L, h): what one layer of the GRU makes of words, read from the left."""
         weights = [getattr(self.gru, f"{kind}_{name}") for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
         start = words.new_zeros(1, words.shape[0], self.gru.hidden_size)
+        with_gradients = self.training or words.requires_grad  # for which cuDNN has to keep more; there is no dropout
         with warnings.catch_warnings():
             warnings.filterwarnings(
                 "ignore", message="RNN module weights are not part"
             )  # they are copied, which is quick
-            tokens, _ = torch.gru(words, start, weights, True, 1, 0.0, self.training, False, True)
+            tokens, _ = torch.gru(words, start, weights, True, 1, 0.0, with_gradients, False, True)
         return tokens
 
     def _over_time(self, convolution: nn.Module, by_time: Tensor, lengths: Tensor) -> Tensor:

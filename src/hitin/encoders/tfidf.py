@@ -1,7 +1,9 @@
 """TF-IDF: a text as the weights of its words and runs of words, with scikit-learn (the extra `linear`)."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -81,6 +83,27 @@ class Tfidf:
     def rows(self, texts: Iterable[str]) -> Any:
         """(documents, words) in SciPy's compressed rows."""
         return self._vectorizer.transform(texts)
+
+    def plain(self, text: str) -> str:
+        """A text as its words are looked for: in lower case and without accents, where that is wanted."""
+        return str(self._vectorizer.build_preprocessor()(text))
+
+    def made_of(self, text: str) -> tuple[list[tuple[int, int]], dict[int, list[int]]]:
+        """Where the words of a text stand once it is plain; and the columns of the words and runs of words that are
+        known, each with the words that it is made of, by their place among them."""
+        found = list(re.finditer(self._vectorizer.token_pattern, self.plain(text)))
+        words, columns = [each.group() for each in found], self._columns
+        made: dict[int, list[int]] = {}
+        for length in range(1, self._vectorizer.ngram_range[1] + 1):
+            for start in range(len(words) - length + 1):
+                column = columns.get(" ".join(words[start : start + length]))
+                if column is not None:
+                    made.setdefault(column, []).extend(range(start, start + length))
+        return [each.span() for each in found], made
+
+    @cached_property
+    def _columns(self) -> dict[str, int]:
+        return {term: column for column, term in enumerate(self.terms)}
 
 
 def _vectorizer(settings: TfidfSettings, purpose: str) -> Any:

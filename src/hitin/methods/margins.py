@@ -1,7 +1,7 @@
 """Support vector machines, one for each label: how they are learnt, kept and asked for the margins of documents."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -54,6 +54,11 @@ class Margins:
         """(documents, |Y|): `SCALE` times the margins of documents, which are rows of the weights of their words."""
         margins: NDArray[np.float32] = (rows @ self._by_word).toarray() + self.intercepts
         return margins
+
+    def shares(self, row: Any, columns: NDArray[np.int64], labels: Sequence[int]) -> NDArray[np.float32]:
+        """(labels, columns): what each of these words of one document adds to the margins of some labels."""
+        weights: NDArray[np.float32] = self._by_word[columns][:, labels].toarray().T * row.toarray()[0, columns]
+        return weights
 
     @cached_property
     def _by_word(self) -> Any:
