@@ -7,7 +7,7 @@ one that was damaged or mixed with another is recognised.
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -23,6 +23,7 @@ from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.checkpoint import load_tensors, remove_leftovers, save_tensors
 from hitin.training.progress import History
+from hitin.trust import check_finite, check_place, check_text, unique_json
 from hitin.writing import check_writable, unwritable, write_text
 
 FORMAT = 1
@@ -75,8 +76,7 @@ def save_model(model: Model, folder: Path, *, decisions: Decisions, history: His
 def load_model(folder: Path) -> tuple[Model, Decisions, History | None]:
     """The model of a folder and how it was trained, or an error that says what is wrong with it."""
     files = _manifest(folder)
-    for name, checksum in files.items():
-        check_file(folder / name, checksum)
+    check_files(folder, files, {WEIGHTS})
     tensors, _ = load_tensors(folder / WEIGHTS)
     with telling(folder / RUN):
         run = Run.of(preset=folder / RUN)
@@ -85,6 +85,7 @@ def load_model(folder: Path) -> tuple[Model, Decisions, History | None]:
     kind = kind_of(run)
     own = _own_files(folder, kind, files)
     with telling(folder / WEIGHTS):
+        check_finite(tensors)
         model = kind.restored(taxonomy, run, tensors, own)
     history = None
     if HISTORY in files:
@@ -132,7 +133,7 @@ def _manifest(folder: Path) -> dict[str, str]:
     if not path.is_file():
         raise _no_model(folder)
     with list_told(path):
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = read_list(path)
         number, files = manifest["format"], dict(manifest["files"])
     check_format(path, number, FORMAT, "model", f"{shown(manifest.get('hitin'))}: install that, or train again.")
     if not set(_FIXED) <= set(files) <= {*_FIXED, *_SOME, *_OF_KINDS}:
@@ -145,8 +146,17 @@ def list_told(path: Path, remedy: str = AGAIN) -> Iterator[None]:
     """What goes wrong while the list of a folder's files is read is told as damage of it."""
     try:
         yield
+    except InputError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise damaged(path, f"the list of files is damaged ({error})", remedy) from error
+
+
+def read_list(path: Path, remedy: str = AGAIN) -> Any:
+    """The JSON of the list of a folder's files."""
+    check_place(path, remedy)
+    check_text(path, remedy)
+    return unique_json(path.read_text(encoding="utf-8"))
 
 
 def check_format(path: Path, found: object, known: int, what: str, written_by: str) -> None:
@@ -192,9 +202,19 @@ def _no_model(folder: Path) -> InputError:
     return InputError(problem, kind=kind, file=str(folder), remedy=remedy)
 
 
-def check_file(path: Path, checksum: str, remedy: str = AGAIN) -> None:
-    if not path.is_file():
-        raise damaged(path, "this file of the model is missing", remedy)
+def check_files(folder: Path, checksums: Mapping[str, str], large: Container[str], remedy: str = AGAIN) -> None:
+    """Refuse what was not saved with a model, or cannot have been; all but the `large` files are read whole."""
+    for name, checksum in checksums.items():
+        path = folder / name
+        check_place(path, remedy)
+        if not path.is_file():
+            raise damaged(path, "this file of the model is missing", remedy)
+        if name not in large:
+            check_text(path, remedy)
+        _check_sum(path, checksum, remedy)
+
+
+def _check_sum(path: Path, checksum: str, remedy: str) -> None:
     with telling(path):
         found = checksum_of(path)
     if found != checksum:
@@ -210,7 +230,9 @@ def read_decisions(path: Path, taxonomy: Taxonomy) -> Decisions:
     """The usual ones where the file is missing: it may be changed, and models are older than it."""
     if not path.exists():
         return Decisions()
+    check_place(path)
     with telling(path):
+        check_text(path)
         found = Decisions.from_json(path.read_text(encoding="utf-8"), str(path))
     try:
         found.check(taxonomy)

@@ -40,6 +40,7 @@ from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT, train
 from hitin.training.progress import History
 from hitin.training.shortage import shortage_told
+from hitin.trust import Bounded
 
 TOKENIZER = "tokenizer.json"
 ENCODER = "encoder.json"
@@ -174,7 +175,7 @@ def _restored_network(
 ) -> Network:
     own = {name.removeprefix("method."): tensor for name, tensor in tensors.items() if name.startswith("method.")}
     width = tensors["encoder.embedding.weight"].shape[1] if "encoder.embedding.weight" in tensors else 0
-    with own_chance():
+    with own_chance(), Bounded(tensors):
         encoder = restore_encoder(_encoder_settings(run), tokenizer, config, width)
         _module(run).adapt(encoder, run.method)
         method = _module(run).restored(taxonomy, encoder.widths, run.method, own)

@@ -12,8 +12,10 @@ from hitin.bags import Bags, Shape
 from hitin.encoders.bag import Bag, BagSettings
 from hitin.encoders.interface import TextEncoder
 from hitin.encoders.textrcnn import TextRCNN, TextRCNNSettings
+from hitin.encoders.tokenizer_check import check_bags, check_claims, check_numbers, check_own
 from hitin.encoders.transformer import Transformer, TransformerSettings, config_of, load_pretrained, restore
 from hitin.encoders.vectors import Coverage, coverage, read_vectors
+from hitin.errors import InputError
 from hitin.model import Advance
 from hitin.token_cache import TokenCache
 from hitin.tokens import Ragged, cut_at, encode, subword_tokenizer, word_tokenizer
@@ -43,7 +45,10 @@ def build_encoder(
 def restore_encoder(settings: EncoderSettings, tokenizer: AnyTokenizer, config: str | None, width: int) -> TextEncoder:
     """The encoder of a saved model, before its weights are filled in. `width` is that of its word vectors."""
     if isinstance(settings, TransformerSettings):
-        return restore(settings, config or "{}")
+        encoder = restore(settings, config or "{}")
+        assert isinstance(tokenizer, Tokenizer)
+        check_numbers(tokenizer, encoder.model.config.vocab_size)
+        return encoder
     if isinstance(settings, BagSettings):
         return Bag(tokenizer.get_vocab_size(), settings)
     return TextRCNN(tokenizer.get_vocab_size(), settings, torch.zeros(tokenizer.get_vocab_size(), width))
@@ -52,8 +57,15 @@ def restore_encoder(settings: EncoderSettings, tokenizer: AnyTokenizer, config: 
 def read_tokenizer(settings: EncoderSettings, file: Path) -> AnyTokenizer:
     """What a saved model's encoder reads texts with."""
     if isinstance(settings, BagSettings):
-        return Bags.from_str(file.read_text(encoding="utf-8"))
-    return Tokenizer.from_file(str(file))
+        bags = Bags.from_str(file.read_text(encoding="utf-8"))
+        check_bags(bags)
+        return bags
+    check_claims(file.read_text(encoding="utf-8"))
+    tokenizer = Tokenizer.from_file(str(file))
+    cut_at(tokenizer, settings.max_length)  # it may claim to pad to any length
+    if isinstance(settings, TextRCNNSettings):
+        check_own(tokenizer)
+    return tokenizer
 
 
 def numbers_of(
@@ -62,7 +74,12 @@ def numbers_of(
     """Each text as the numbers that its encoder reads."""
     if isinstance(tokenizer, Bags):
         return tokenizer.encode(texts, max_length, advance)
-    return encode(tokenizer, texts, max_length, advance)
+    try:
+        return encode(tokenizer, texts, max_length, advance)
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":  # no Exception: a pattern of the tokenizer took too long
+            raise InputError("the model's tokenizer cannot read one of the texts", kind="damaged-model") from error
+        raise
 
 
 def kept_numbers(cache: TokenCache, tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int) -> Ragged:

@@ -155,10 +155,31 @@ def load_pretrained(settings: TransformerSettings) -> tuple[Transformer, Tokeniz
 def restore(settings: TransformerSettings, config: str) -> Transformer:
     """The encoder as `config_of` described it, before its weights are filled in."""
     transformers = need_transformers()
-    values = json.loads(config)
+    values = {key: value for key, value in json.loads(config).items() if not _is_from_elsewhere(key)}
     configuration = transformers.AutoConfig.for_model(values.pop("model_type"), **values)
-    with _quiet(transformers):
-        return Transformer(transformers.AutoModel.from_config(configuration).float(), settings)
+    _check_kind(settings.encoder, configuration)
+    with _quiet(transformers), _offline():
+        model = transformers.AutoModel.from_config(configuration, trust_remote_code=False)
+    return Transformer(model.float(), settings)
+
+
+def _is_from_elsewhere(key: str) -> bool:
+    """What names code or weights that the library would fetch, or choose by itself."""
+    return key.startswith("_") or any(
+        word in key for word in ("auto_map", "backbone", "implementation", "quantization")
+    )
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Nothing is fetched to restore a model, whatever its configuration says."""
+    constants: Any = need("huggingface_hub.constants", extra="bert", purpose=_PURPOSE)
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 def config_of(encoder: Transformer) -> str:

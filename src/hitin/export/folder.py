@@ -15,7 +15,18 @@ from typing import Any
 from hitin import __version__
 from hitin.damage import damaged
 from hitin.errors import InputError, shown
-from hitin.model_folder import CARD, DECISIONS, EXPORT, RUN, TAXONOMY, check_file, check_format, checksum_of, list_told
+from hitin.model_folder import (
+    CARD,
+    DECISIONS,
+    EXPORT,
+    RUN,
+    TAXONOMY,
+    check_files,
+    check_format,
+    checksum_of,
+    list_told,
+    read_list,
+)
 from hitin.neural import TOKENIZER
 from hitin.writing import check_folder, unwritable, write_text
 
@@ -61,8 +72,7 @@ def usual_folder(model: Path, *, int8: bool) -> Path:
 def read_export(folder: Path) -> Export:
     """What is said of an exported model, its files checked."""
     found = read_manifest(folder)
-    for name, checksum in found.files.items():
-        check_file(folder / name, checksum, _AGAIN)
+    check_files(folder, found.files, {GRAPH, WEIGHTS}, _AGAIN)
     return found
 
 
@@ -70,7 +80,7 @@ def read_manifest(folder: Path) -> Export:
     """What is said of an exported model, without a look at its other files."""
     path = folder / EXPORT
     with list_told(path, _AGAIN):
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found: dict[str, Any] = read_list(path, _AGAIN)
         number, files = found["format"], dict(found["files"])
         export = Export(str(found["model"]), bool(found["int8"]), float(found["largest_difference"]), files)
     written_by = f"{shown(found.get('hitin'))}: install that, or export the model again."

@@ -53,7 +53,11 @@ class OnnxModel(Model):
         with telling(folder / TOKENIZER):
             tokenizer = read_tokenizer(_encoder(run), folder / TOKENIZER)
         session = open_session(folder / GRAPH, len(taxonomy), device)
-        return cls(folder / GRAPH, session, tokenizer, taxonomy, run, export.int8)
+        model = cls(folder / GRAPH, session, tokenizer, taxonomy, run, export.int8)
+        with telling(folder / GRAPH):
+            if not np.isfinite(model.logits([""])).all():
+                raise ValueError("it computes what are no numbers")
+        return model
 
     @classmethod
     def check_needs(cls, run: Run | None = None) -> None:  # noqa: ARG003

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from hitin.damage import AGAIN
 from hitin.errors import InputError
+from hitin.trust import check_header
 from hitin.writing import replacing
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -48,6 +49,7 @@ def load_tensors(
 ) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors and the metadata of a file, or an error that says it is damaged."""
     try:
+        check_header(path)
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             metadata = dict(file.metadata() or {})
@@ -56,7 +58,7 @@ def load_tensors(
         problem = "the file is damaged: its checksum is wrong"
     except FileNotFoundError:
         problem = "this file is missing"
-    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+    except (SafetensorError, OSError, ValueError, RuntimeError, RecursionError) as error:
         problem = f"the file is damaged or cut short ({error})"
     raise InputError(problem, kind=kind, file=str(path), remedy=remedy)
 
