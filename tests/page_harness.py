@@ -38,6 +38,16 @@ def large_model(folder: Path, labels: int = 5000) -> Path:
     return folder
 
 
+def crossed_model(folder: Path) -> Path:
+    """A model of a label under two parents, and of one that is called by its whole path."""
+    edges = [(None, "Health"), (None, "Sport"), ("Health", "Injury"), ("Sport", "Injury"), ("Sport", "Sport > Ball")]
+    texts, given = ["a broken leg", "the ball is round", "good sleep"], [["Injury"], ["Sport > Ball"], ["Health"]]
+    settings: dict[str, Any] = {"encoder": "bag", "min_count": 1, "epochs": 40, "word_dropout": 0.0}
+    classifier = HierarchicalTextClassifier(Taxonomy.from_edges(edges), device="cpu", **settings)
+    classifier.fit(texts * 8, given * 8, validation=(texts, given), out=folder)
+    return folder
+
+
 def opened(page: "Page", served: Served, *, model: str | None = None) -> "Page":
     """The page, when its tree is there."""
     page.goto(served.address)

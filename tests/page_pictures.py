@@ -72,7 +72,7 @@ def page_narrow(browser: "Browser", served: Served) -> None:
 
 
 def page_table(browser: "Browser", served: Served) -> None:
-    page = shown(browser, served, height=1000)
+    page = shown(browser, served, height=900)
     upload(page, "diagnoses.jsonl", "\n".join(json.dumps({"text": text}) for text in DIAGNOSES))
     run_all(page)
     page.locator("#results .link").nth(4).click()
@@ -80,12 +80,11 @@ def page_table(browser: "Browser", served: Served) -> None:
     keep(page, "page-table")
 
 
-def shown(
-    browser: "Browser", served: Served, *, width: int = 1200, height: int = 900, dark: bool = False
-) -> "Page":
-    scheme = "dark" if dark else "light"
+def shown(browser: "Browser", served: Served, *, width: int = 1200, height: int = 900, dark: bool = False) -> "Page":
     context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if dark else "light",
+        reduced_motion="reduce",
     )
     page = opened(context.new_page(), served)
     classify(page, TEXT)

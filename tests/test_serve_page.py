@@ -1,6 +1,7 @@
 """The page of the service in a real browser: one text, its tree, and what keeps it safe and quick."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.page_harness import (
     classify,
     colours,
     contrast,
+    crossed_model,
     large_model,
     lit,
     no_request,
@@ -27,7 +29,7 @@ from tests.page_harness import (
     slide,
     until,
 )
-from tests.serving import LATE, Served, serving, train_tickets
+from tests.serving import LATE, Served, copied, serving, train_tickets
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -39,10 +41,11 @@ MIXED = "The refund for my broken screen has not arrived and the battery is empt
 
 @pytest.fixture(scope="module")
 def site(tickets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server of three models: tickets, another of tickets, and one with 5,000 labels."""
+    """A server of four models: tickets, another of tickets, one with 5,000 labels, one whose labels cross."""
     folder = tmp_path_factory.mktemp("site")
     flat = train_tickets(folder / "flat", method="flat", epochs=2)
-    with serving(folder, [tickets, f"another={flat}", large_model(folder / "large")]) as served:
+    others = [large_model(folder / "large"), crossed_model(folder / "crossed")]
+    with serving(folder, [tickets, f"another={flat}", *others]) as served:
         yield served
 
 
@@ -128,6 +131,30 @@ def test_another_model_brings_its_own_labels_and_answers(page: "Page", site: Ser
     with page.expect_response("**/v1/predict"):
         page.select_option("#model", "large")
     until(page, "document.querySelector('#about-model').textContent.includes('5,000 labels')")
+
+
+def test_a_label_with_two_parents_lights_up_under_both(page: "Page", site: Served) -> None:
+    opened(page, site, model="crossed")
+    classify(page, "a broken leg")
+    found = [(row["name"], row["level"], row["lit"]) for row in rows(page)]
+    assert found.count(("Injury", 2, True)) == 2
+    classify(page, "the ball is round")
+    assert {"Sport", "Ball"} <= lit(page), "a label that is called by its path is called by its end"
+    assert "Sport › Ball" in page.inner_text("#given")
+
+
+def test_a_model_that_is_replaced_shows_its_new_labels(page: "Page", tickets: Path, tmp_path: Path) -> None:
+    model = copied(tickets, tmp_path / "model")
+    with serving(tmp_path, [model], "--reload-every", "0.2") as served:
+        opened(page, served)
+        classify(page, LATE)
+        shutil.rmtree(model)
+        crossed_model(model)
+        served.wait_for("model loaded anew")
+        page.fill("#text", "a broken leg")
+        page.get_by_role("treeitem", name="Injury").first.wait_for()
+        page.wait_for_selector(".row.lit")
+        assert "Injury" in lit(page)
 
 
 def test_of_five_thousand_labels_only_those_in_view_are_made(page: "Page", site: Served) -> None:
@@ -246,6 +273,16 @@ def test_everything_is_done_with_the_keyboard_alone(page: "Page", site: Served) 
     assert page.evaluate(focused) == "query"
 
 
+def test_everything_that_can_be_used_has_a_name(page: "Page", site: Served) -> None:
+    opened(page, site)
+    classify(page, LATE)
+    nameless = """() => [...document.querySelectorAll('button, input, select, textarea, [role=treeitem], [role=tree]')]
+      .filter(each => !(each.labels?.length || each.ariaLabel || each.getAttribute('aria-labelledby')
+        || (each.tagName === 'BUTTON' && each.textContent.trim()) || each.hidden))
+      .map(each => each.outerHTML)"""
+    assert page.evaluate(nameless) == []
+
+
 def test_a_narrow_screen_has_one_column_and_nothing_to_scroll_sideways(pages: Pages, site: Served) -> None:
     page = opened(pages(width=360, height=740), site)
     classify(page, MIXED)
@@ -263,7 +300,14 @@ def test_a_dark_screen_gets_a_dark_page(pages: Pages, site: Served) -> None:
 
 def test_the_colours_of_texts_can_be_read() -> None:
     css = (files("hitin.serve") / "page" / "page.css").read_text(encoding="utf-8")
-    papers = ["paper", "card", "hover", "chosen", "lit-paper", *(f"{side}{step}" for side in ("for", "against") for step in range(1, 5))]
+    papers = [
+        "paper",
+        "card",
+        "hover",
+        "chosen",
+        "lit-paper",
+        *(f"{side}{step}" for side in ("for", "against") for step in range(1, 5)),
+    ]
     for named in colours(css):
         assert all(contrast(named["ink"], named[paper]) > 4.5 for paper in papers), named
         assert all(contrast(named[ink], named["card"]) > 4.5 for ink in ("soft", "accent", "bad"))

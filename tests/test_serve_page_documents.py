@@ -28,7 +28,7 @@ def texts_of(page: "Page") -> list[str]:
 def table(documents: int) -> str:
     """CSV with an id, a text and a column that a spreadsheet would compute."""
     texts = [json.loads(line)["text"] for line in (TICKETS / "train.jsonl").read_text(encoding="utf-8").splitlines()]
-    rows = [[f"t{row}", f"{texts[row % len(texts)]} ({row}, \"quoted\")", f"=1+{row}"] for row in range(documents)]
+    rows = [[f"t{row}", f'{texts[row % len(texts)]} ({row}, "quoted")', f"=1+{row}"] for row in range(documents)]
     made = io.StringIO()
     csv.writer(made).writerows([["id", "text", "remark"], *rows])
     return made.getvalue()
@@ -149,9 +149,10 @@ def test_a_file_of_lines_is_one_text_or_many(page: "Page", served_tickets: Serve
 def test_a_dropped_file_is_read(page: "Page", served_tickets: Served) -> None:
     opened(page, served_tickets)
     page.evaluate(
-        """text => { const data = new DataTransfer(); data.items.add(new File([text], 'one.txt', { type: 'text/plain' }));
-                     for (const kind of ['dragover', 'drop'])
-                       document.body.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true })); }""",
+        """text => {
+             const dataTransfer = new DataTransfer(), how = { dataTransfer, bubbles: true, cancelable: true };
+             dataTransfer.items.add(new File([text], 'one.txt', { type: 'text/plain' }));
+             for (const kind of ['dragover', 'drop']) document.body.dispatchEvent(new DragEvent(kind, how)); }""",
         LATE,
     )
     page.wait_for_selector(".row.lit")

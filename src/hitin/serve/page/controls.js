@@ -1,6 +1,6 @@
 // How labels are given: the policy, which the server is asked for, and the threshold, which acts at once.
 
-import { at, options } from './base.js';
+import { at, counted, options } from './base.js';
 import { hasThreshold, tunedAt } from './answer.js';
 
 const WORDS = {
@@ -30,12 +30,14 @@ export class Controls {
 
   get policy() { return at('#policy').value || this.own.policy; }
 
+  get hasThreshold() { return hasThreshold(this.policy); }
+
   drawOptions() {
     const isTop = at('#policy').value === 'top-k';
     at('#k-label').hidden = !isTop;
     at('#k').value = '';
     at('#k').placeholder = 'tuned';
-    at('#slider-label').textContent = hasThreshold(this.policy) ? 'Threshold' : 'Stop below';
+    at('#slider-label').textContent = this.hasThreshold ? 'Threshold' : 'Stop below';
     this.tell();
   }
 
@@ -51,11 +53,14 @@ export class Controls {
     const tuned = this.decisions.policy === this.policy ? tunedAt(this.decisions) : { value: .5, words: '' };
     if (isTuned) slider.value = tuned.value;
     slider.classList.toggle('tuned', isTuned);
-    const words = isTuned ? 'as tuned' : this.threshold.toFixed(2);
-    at('#slider-value').textContent = isTuned ? tuned.words : words;
-    slider.setAttribute('aria-valuetext', words);
+    at('#slider-value').textContent = isTuned ? tuned.words : this.threshold.toFixed(2);
     at('#as-tuned').setAttribute('aria-pressed', isTuned);
     at('#as-tuned').disabled = isTuned;
+  }
+
+  tellOf(labels) { // for those who do not see the tree
+    const words = this.threshold === null ? 'as tuned' : this.threshold.toFixed(2);
+    at('#slider').setAttribute('aria-valuetext', `${words}: ${counted(labels, 'label')} given`);
   }
 
   question() { // of a text whose slider is moved here
@@ -65,6 +70,6 @@ export class Controls {
 
   wholeQuestion() { // of texts whose labels are to be as they are shown now
     const value = this.threshold;
-    return { ...this.question(), ...(value !== null && { [hasThreshold(this.policy) ? 'threshold' : 'stop']: value }) };
+    return { ...this.question(), ...(value !== null && { [this.hasThreshold ? 'threshold' : 'stop']: value }) };
   }
 }

@@ -39,6 +39,7 @@ export class Documents {
     let problem = null;
     try { await this.classifyAll(texts, asked.signal); } catch (error) { problem = error; asked.abort(); }
     at('#run').disabled = false;
+    at('#run').textContent = 'Classify again';
     if (problem && !isAborted(problem)) this.fail(problem);
     if (this.asked !== asked) return; // another file, or none
     at('#running').hidden = true;
@@ -67,7 +68,7 @@ export class Documents {
       const { documents, decisions } = await ask('v1/predict', body, { signal, patience: PATIENCE });
       this.results.add(from, documents, decisions);
     } catch (error) {
-      if (error.status !== 413 && error.status !== 422) throw error;
+      if (error.status !== 413) throw error;
       if (texts.length === 1) { this.results.add(from, [{ problem: error.message }]); return; }
       const half = Math.ceil(texts.length / 2);
       await this.classify(question, texts.slice(0, half), from, signal);

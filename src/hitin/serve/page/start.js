@@ -109,7 +109,9 @@ function use(found, words) {
 function light() { // what is given, as tuned or where the slider stands
   const given = answer?.given(controls.threshold) ?? null;
   tree.light(answer, given);
-  drawGiven(given ? numbersOf(given) : []);
+  const labels = given ? numbersOf(given) : [];
+  controls.tellOf(labels.length);
+  drawGiven(labels);
   tellChosen();
 }
 
@@ -162,8 +164,9 @@ const likeliestEnd = labels => bySureness(taxonomy.ends(labels))[0];
 function tellChosen() {
   const label = tree.chosen, box = at('#chosen');
   if (label < 0) { box.textContent = 'Choose a label to see which words decided.'; return; }
-  const limit = answer?.limits?.[label], what = controls.decisions && at('#slider-label').textContent.toLowerCase();
-  const told = answer ? `: ${percent(answer.probabilities[label])}, ${limit >= 0 ? `given up to ${what} ${(limit / 100).toFixed(2)}` : `given at no ${what}`}` : '';
+  const limit = answer?.limits?.[label], what = controls.hasThreshold ? 'threshold' : 'stop';
+  const upTo = limit >= 0 ? `given up to a ${what} of ${(limit / 100).toFixed(2)}` : `given at no ${what}`;
+  const told = answer ? `: ${percent(answer.probabilities[label])}, ${upTo}` : '';
   box.replaceChildren(named('b', '', taxonomy.steps(taxonomy.pathTo(label)).join(' › ')), told);
 }
 
