@@ -1,0 +1,97 @@
+"""The page of the service when not all is well: keys, a server that is gone or busy, a model that is replaced."""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.browser import Pages, in_a_browser
+from tests.conftest import Run
+from tests.page_harness import classify, crossed_model, lit, opened, until
+from tests.serving import LATE, Served, copied, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = in_a_browser
+KEY = "a-key-of-tests"
+
+
+def test_a_model_that_is_replaced_shows_its_new_labels(page: "Page", tickets: Path, tmp_path: Path) -> None:
+    model = copied(tickets, tmp_path / "model")
+    with serving(tmp_path, [model], "--reload-every", "0.2") as served:
+        opened(page, served)
+        classify(page, LATE)
+        shutil.rmtree(model)
+        crossed_model(model)
+        served.wait_for("model loaded anew")
+        page.fill("#text", "a broken leg")
+        page.get_by_role("treeitem", name="Injury").first.wait_for()
+        page.wait_for_selector(".row.lit")
+        assert "Injury" in lit(page)
+
+
+def test_a_model_that_cannot_be_explained_says_so(pages: Pages, tickets: Path, tmp_path: Path, run: Run) -> None:
+    assert run("export", tickets, "--out", tmp_path / "exported").exit_code == 0
+    with serving(tmp_path, [tmp_path / "exported"]) as served:
+        page = opened(pages(expected="422"), served)
+        classify(page, LATE)
+        page.click("#explain")
+        until(page, "!document.querySelector('#why').ariaBusy && document.querySelector('#why-told').textContent")
+        expected = served.post("/v1/explain", {"text": LATE}).json()["error"]
+        assert expected["kind"] == "no-explanation"
+        assert expected["remedy"] in page.inner_text("#why-told")
+
+
+def test_a_key_is_asked_for_and_kept_for_the_session_only(pages: Pages, tickets: Path, tmp_path: Path) -> None:
+    with serving(tmp_path, [tickets], HITIN_API_KEY=KEY) as served:
+        page = pages(expected="401")
+        page.goto(served.address)
+        page.fill("#key", "wrong")
+        page.keyboard.press("Enter")
+        until(page, "document.querySelector('#key-told').textContent.includes('did not take')")
+        page.fill("#key", KEY)
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".row")
+        classify(page, LATE)
+        page.reload()
+        page.wait_for_selector(".row")
+        assert page.evaluate("Object.values(sessionStorage)") == [KEY]
+        assert page.evaluate("Object.keys(localStorage).length + document.cookie.length") == 0
+
+
+def test_a_server_that_is_gone_is_told_and_taken_up_again(pages: Pages, tickets: Path, tmp_path: Path) -> None:
+    page = pages(expected="ERR_CONNECTION|Failed to load")
+    with serving(tmp_path, [tickets]) as served:
+        opened(page, served)
+        classify(page, LATE)
+        port = served.address.rpartition(":")[2]
+    page.fill("#text", "another text")
+    page.wait_for_selector("#message:not([hidden])")
+    assert "does not answer" in page.inner_text("#message")
+    with serving(tmp_path, [tickets], "--port", port):
+        classify(page, LATE)
+        assert page.is_hidden("#message")
+
+
+def test_a_text_that_is_too_long_is_told(pages: Pages, served_tickets: Served) -> None:
+    page = opened(pages(expected="413"), served_tickets)
+    page.fill("#text", "word " * 50_000)
+    page.wait_for_selector("#message:not([hidden])")
+    assert "200,000" in page.inner_text("#message")
+
+
+def test_a_busy_server_is_asked_again_after_the_time_it_names(pages: Pages, served_tickets: Served) -> None:
+    page, busy = opened(pages(expected="429"), served_tickets), [True]
+
+    def answer(route: object) -> None:
+        if busy:
+            busy.pop()
+            route.fulfill(status=429, headers={"Retry-After": "1"}, body="{}")  # type: ignore[attr-defined]
+        else:
+            route.continue_()  # type: ignore[attr-defined]
+
+    page.route("**/v1/predict", answer)
+    page.fill("#text", LATE)
+    page.wait_for_selector(".row.lit")
+    assert not busy
+    assert "Late" in lit(page)
