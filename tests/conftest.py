@@ -14,9 +14,9 @@ from typer.testing import CliRunner, Result
 
 from hitin.cli import app
 from tests.browser import browser, page, pages
-from tests.serving import served_tickets, tickets
+from tests.serving import exported_tickets, served_tickets, tickets
 
-__all__ = ["browser", "page", "pages", "served_tickets", "tickets"]  # fixtures
+__all__ = ["browser", "exported_tickets", "page", "pages", "served_tickets", "tickets"]  # fixtures
 
 settings.register_profile("hitin", deadline=None)  # how long an example takes says more of the machine than of the code
 settings.load_profile("hitin")

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from hitin import HierarchicalTextClassifier
+from hitin.export.exporting import export_model
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 TICKETS = REPOSITORY / "examples" / "tickets"
@@ -121,6 +122,14 @@ def copied(model: Path, to: Path) -> Path:
 def tickets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a model of tickets. To be left as it is."""
     return train_tickets(tmp_path_factory.mktemp("serving") / "tickets")
+
+
+@pytest.fixture(scope="session")
+def exported_tickets(tickets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with its export to ONNX inside."""
+    model = copied(tickets, tmp_path_factory.mktemp("exported") / "tickets")
+    export_model(str(model), None, int8=False)
+    return model
 
 
 @pytest.fixture(scope="session")

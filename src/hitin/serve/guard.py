@@ -171,7 +171,10 @@ def internal(exchange: Exchange) -> Refusal:
 
 
 async def _refuse(refusal: Refusal, scope: Any, receive: Receive, send: Send) -> None:
-    """Answer before the body was read, and then read it away: a client that still sends would not see the answer."""
+    """Answer before the body was read, and then read it away: a client that still sends would not see the answer.
+
+    One that is too slow is not waited for once more.
+    """
     refusal.headers["connection"] = "close"
     left: list[Message] = []
 
@@ -182,7 +185,7 @@ async def _refuse(refusal: Refusal, scope: Any, receive: Receive, send: Send) ->
         await send(message)
 
     await refusal.response()(scope, receive, hold_the_end)
-    size, more = 0, True
+    size, more = 0, refusal.status != 408
     try:
         async with asyncio.timeout(_LINGER_SECONDS):
             while more and size < _LINGER_BYTES:

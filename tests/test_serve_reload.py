@@ -1,0 +1,173 @@
+"""A model that changes in its folder is served anew, and no request is lost meanwhile."""
+
+import json
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from hitin import HierarchicalTextClassifier
+from hitin.decisions import Decisions
+from hitin.errors import InputError
+from hitin.serve.models import Loading, Models, named
+from tests.conftest import Run
+from tests.serving import LATE, Served, copied, serving, train_tickets
+
+Answer = tuple[int, str]
+
+
+@pytest.fixture
+def model(tickets: Path, tmp_path: Path) -> Path:
+    return copied(tickets, tmp_path / "tickets")
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another model of the same labels."""
+    return train_tickets(tmp_path_factory.mktemp("other") / "tickets", method="flat", epochs=3)
+
+
+@pytest.fixture
+def models(model: Path) -> Iterator[Models]:
+    found = Models.load([str(model)], Loading(device="cpu"))
+    yield found
+    found.close()
+
+
+def test_decisions_are_read_anew_without_the_weights(models: Models, model: Path) -> None:
+    before = models.all()[0]
+    (model / "decisions.json").write_text(Decisions("raw", threshold=0.123).to_json())
+    assert models.look() == ["tickets"]
+    after = models.all()[0]
+    assert (after.decisions.policy, after.decisions.threshold) == ("raw", 0.123)
+    assert before.decisions.policy != "raw", "what was begun ends as it began"
+    assert after.computing is before.computing
+    assert models.look() == []
+
+
+def test_a_folder_that_is_damaged_leaves_the_model_as_it_is(models: Models, model: Path) -> None:
+    weights = (model / "model.safetensors").read_bytes()
+    (model / "model.safetensors").write_bytes(weights[:-1] + b"x")
+    (model / "model.json").touch()
+    assert models.look() == []
+    assert "tickets" in models.problems
+    assert str(model) not in models.problems["tickets"]
+    assert len(models.all()[0].computing.submit([LATE]).result(20)) == 1
+    (model / "model.safetensors").write_bytes(weights)
+    (model / "model.json").touch()
+    assert models.look() == ["tickets"]
+    assert models.problems == {}
+
+
+@pytest.mark.parametrize("broken", ["{", '{"policy": "nonsense"}', "[]", '{"threshold": [0.1]}'])
+def test_decisions_that_make_no_sense_are_told(models: Models, model: Path, broken: str) -> None:
+    good = (model / "decisions.json").read_text()
+    (model / "decisions.json").write_text(broken)
+    assert models.look() == []
+    assert models.problems["tickets"]
+    (model / "decisions.json").write_text(good)
+    assert models.look() == ["tickets"]
+    assert not models.problems
+
+
+def test_a_folder_that_is_gone_and_comes_back(models: Models, model: Path, tmp_path: Path) -> None:
+    model.rename(tmp_path / "away")
+    assert models.look() == []
+    assert models.problems
+    assert len(models.all()[0].computing.submit([LATE]).result(20)) == 1
+    (tmp_path / "away").rename(model)
+    models.look()
+    assert not models.problems
+
+
+def test_models_are_called_by_folder_or_name(tmp_path: Path) -> None:
+    assert named([f"{tmp_path}/one/", f"second={tmp_path}/one"]) == {
+        "one": tmp_path / "one",
+        "second": tmp_path / "one",
+    }
+    with pytest.raises(InputError, match="two models are called one"):
+        named([f"{tmp_path}/one", f"{tmp_path}/two/../one"])
+    with pytest.raises(InputError, match="no name"):
+        named(["=somewhere"])
+
+
+@contextmanager
+def asking(served: Served, clients: int = 4) -> Iterator[list[Answer]]:
+    """A stream of requests; the status of each and its policy, or what went wrong."""
+    found: list[Answer] = []
+    is_over = threading.Event()
+
+    def ask() -> None:
+        with httpx.Client(base_url=served.address, timeout=30, trust_env=False) as client:
+            while not is_over.is_set():
+                answer = client.post("/v1/predict", json={"texts": [LATE] * 3, "all_scores": True})
+                found.append((answer.status_code, answer.text))
+
+    threads = [threading.Thread(target=ask) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield found
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+
+
+def kind_of(text: str) -> tuple[object, ...]:
+    """By what answers of different models differ, but for the last digits, which depend on the batch."""
+    answer = json.loads(text)
+    probabilities = answer["documents"][2]["probabilities"]
+    return (answer["decisions"]["words"], *(round(each, 4) for each in probabilities))
+
+
+def until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_stream_of_requests_sees_the_old_model_or_the_new_one(
+    model: Path, other: Path, tmp_path: Path, run: Run
+) -> None:
+    with serving(tmp_path, [model], "--reload-every", 0.1) as served, asking(served) as found:
+        until(lambda: len(found) > 10)
+        HierarchicalTextClassifier.load(other, device="cpu").save(model)  # file by file, the list of them last
+        served.wait_for("model loaded anew")
+        assert run("tune", model, "--policy", "top-down", "--thresholds", "one").exit_code == 0
+        served.wait_for("model loaded anew", 2)
+        seen = len(found)
+        until(lambda: len(found) > seen + 10)
+        (told,) = served.get("/v1/models").json()["models"]
+        assert (told["method"], told["decisions"]["policy"], told["problem"]) == ("flat", "top-down", None)
+        metrics = served.get("/metrics").text
+        assert 'hitin_model_reloads_total{model="tickets",outcome="loaded"} 2.0' in metrics
+    assert {status for status, _ in found} == {200}
+    assert len({kind_of(text) for _, text in found}) == 3, "of the first model, the second, and the second tuned"
+    final = json.loads(found[-1][1])
+    expected = HierarchicalTextClassifier.load(model, device="cpu").predict_proba([LATE])[0]
+    assert final["documents"][0]["probabilities"] == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_a_signal_has_it_look_and_a_problem_is_told(model: Path, tmp_path: Path) -> None:
+    with serving(tmp_path, [model], "--reload-every", 0) as served:
+        decisions = (model / "decisions.json").read_text()
+        shutil.copy(model / "run.toml", model / "decisions.json")
+        served.process.send_signal(signal.SIGHUP)
+        served.wait_for("model not loaded anew")
+        (told,) = served.get("/v1/models").json()["models"]
+        assert told["problem"]
+        assert str(tmp_path) not in json.dumps(told)
+        assert 'hitin_model_problem{model="tickets"} 1.0' in served.get("/metrics").text
+        assert served.predict(LATE)["documents"][0]["paths"] == ["Delivery > Late"]
+        (model / "decisions.json").write_text(decisions)
+        served.process.send_signal(signal.SIGHUP)
+        served.wait_for("model loaded anew")
+        assert served.get("/v1/models").json()["models"][0]["problem"] is None
