@@ -4,11 +4,11 @@ import { at, counted, options } from './base.js';
 import { hasThreshold, tunedAt } from './answer.js';
 
 const WORDS = {
-  consistent: 'consistent: the likeliest set with all above',
-  'top-down': 'top-down: from the top while above the threshold',
+  consistent: 'consistent: the likeliest set',
+  'top-down': 'top-down: level by level',
   raw: 'raw: each label by itself',
   'single-path': 'single-path: one path',
-  'top-k': 'top-k: the k most probable',
+  'top-k': 'top-k: the k best labels',
 };
 
 export class Controls {
@@ -53,6 +53,7 @@ export class Controls {
     const tuned = this.decisions.policy === this.policy ? tunedAt(this.decisions) : { value: .5, words: '' };
     if (isTuned) slider.value = tuned.value;
     slider.classList.toggle('tuned', isTuned);
+    slider.style.setProperty('--at', `${100 * slider.value}%`);
     at('#slider-value').textContent = isTuned ? tuned.words : this.threshold.toFixed(2);
     at('#as-tuned').setAttribute('aria-pressed', isTuned);
     at('#as-tuned').disabled = isTuned;

@@ -31,15 +31,21 @@ export class Results {
 
   drawFirst() { // while others are on their way: the table, until it is full
     if (at('#results tbody').rows.length < Math.min(ROWS, this.texts.length)) this.draw();
+    else this.tell(this.answers.filter(Boolean).length);
   }
 
   draw() {
-    const rows = this.sorted(), pages = Math.ceil(rows.length / ROWS), first = this.page * ROWS;
+    const rows = this.sorted(), first = this.page * ROWS;
     at('#results').hidden = !rows.length;
-    at('#made-with').textContent = this.words(rows.length);
     at('#results tbody').replaceChildren(...rows.slice(first, first + ROWS).map(index => this.line(index)));
+    this.tell(rows.length);
+  }
+
+  tell(many) { // how many there are, and which of them are shown
+    const pages = Math.ceil(many / ROWS), first = this.page * ROWS;
+    at('#made-with').textContent = this.words(many);
     at('#pages').hidden = pages < 2;
-    at('#page-words').textContent = `${number(first + 1)} to ${number(Math.min(first + ROWS, rows.length))} of ${number(rows.length)}`;
+    at('#page-words').textContent = `${number(first + 1)} to ${number(Math.min(first + ROWS, many))} of ${number(many)}`;
     at('#previous-page').disabled = this.page === 0;
     at('#next-page').disabled = this.page >= pages - 1;
   }

@@ -75,7 +75,8 @@ export class Rows {
     if (this.moved.has(key)) return this.moved.get(key);
     const isAbove = marked => children[label].some(child => marked[child]);
     if (this.found) return isAbove(this.found);
-    return this.answer ? isAbove(this.lead) : roots.length === 1 && label === roots[0];
+    // what is given is open even where nothing below is: one sees what nearly was
+    return this.answer ? Boolean(this.given[label]) || isAbove(this.lead) : roots.length === 1 && label === roots[0];
   }
 
   list() { // all rows that are open, from the top

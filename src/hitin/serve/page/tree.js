@@ -124,7 +124,8 @@ export class Tree {
     const [guides, , , name, bar, share] = row.children, { label } = item;
     const { answer, given } = this.rows, isGiven = Boolean(given?.[label]);
     guides.replaceChildren(...this.guides(item));
-    row.className = `row${isGiven ? ' lit' : ''}${label >= 0 && label === this.chosen ? ' chosen' : ''}${item.rest ? ' more' : ''}`;
+    row.className = `row${isGiven ? ' lit' : ''}${label >= 0 && label === this.chosen ? ' chosen' : ''}${item.rest ? ' more' : ''}`
+      + (answer && !item.rest ? '' : ' bare');
     row.setAttribute('aria-level', item.level);
     bar.hidden = share.hidden = !answer || Boolean(item.rest);
     if (item.rest) {
