@@ -75,9 +75,11 @@ def test_a_server_that_is_gone_is_told_and_taken_up_again(pages: Pages, tickets:
 
 def test_a_text_that_is_too_long_is_told(pages: Pages, served_tickets: Served) -> None:
     page = opened(pages(expected="413"), served_tickets)
+    classify(page, LATE)
     page.fill("#text", "word " * 50_000)
     page.wait_for_selector("#message:not([hidden])")
     assert "200,000" in page.inner_text("#message")
+    assert lit(page) == set(), "the answer of before is not that of this text"
 
 
 def test_a_busy_server_is_asked_again_after_the_time_it_names(pages: Pages, served_tickets: Served) -> None:

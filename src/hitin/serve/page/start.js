@@ -94,7 +94,7 @@ async function classify(isAgain = false) {
     use(new Answer(taxonomy, record, decisions), `${counted(text.length, 'character')}, answered in ${number(Math.ceil(performance.now() - started))} ms`);
   } catch (error) {
     if (isAborted(error)) return;
-    at('#told').textContent = '';
+    use(null, ''); // the answer of before is not that of this text
     fail(error);
   }
 }
@@ -183,7 +183,12 @@ at('#text').addEventListener('keydown', event => {
   if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); typing.now(); }
 });
 at('#clear').addEventListener('click', () => { at('#text').value = ''; classify(); at('#text').focus(); });
-at('#model').addEventListener('change', () => { useModel(at('#model').value).catch(fail); });
+at('#model').addEventListener('change', () => {
+  useModel(at('#model').value).catch(error => {
+    if (!isAborted(error)) at('#model').value = model.name;
+    fail(error);
+  });
+});
 at('#explain').addEventListener('click', explainGiven);
 at('#query').addEventListener('input', () => searching.soon());
 at('#query').addEventListener('keydown', event => {
