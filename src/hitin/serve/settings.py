@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from hitin.option_values import bad_option, check_counts
+from hitin.errors import InputError
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LONGEST_KEY = 4096
@@ -32,9 +32,9 @@ class Limits:
     """Texts of a request for `limits`."""
 
     def __post_init__(self) -> None:
-        check_counts(self, "body", "texts", "characters", "queue", "explanations")
+        _check_counts(self, "body", "texts", "characters", "queue", "explanations")
         if not self.body_seconds > 0:
-            raise bad_option(f"body_seconds is {self.body_seconds}", "It is a number of seconds above 0.")
+            raise _bad(f"body_seconds is {self.body_seconds}", "It is a number of seconds above 0.")
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,14 @@ class ServeSettings:
     log_texts: bool = False
 
     def __post_init__(self) -> None:
-        check_counts(self, "batch_size")
+        _check_counts(self, "batch_size")
         if not 0 <= self.port <= 65535:
-            raise bad_option(f"port is {self.port}", "It is from 0 to 65535; 0 takes one that is free.")
+            raise _bad(f"port is {self.port}", "It is from 0 to 65535; 0 takes one that is free.")
         for name in ("reload_every", "drain_seconds", "shutdown_seconds"):
             if not 0 <= getattr(self, name) < 1e6:
-                raise bad_option(f"{name} is {getattr(self, name)}", "It is a number of seconds from 0 on.")
+                raise _bad(f"{name} is {getattr(self, name)}", "It is a number of seconds from 0 on.")
         if self.api_key is not None and not is_key(self.api_key):
-            raise bad_option(
+            raise _bad(
                 "the API key cannot be sent in a header", "It is of visible ASCII characters, at least one, no spaces."
             )
 
@@ -86,3 +86,14 @@ class ServeSettings:
 def is_key(key: str) -> bool:
     """Whether a header can hold it."""
     return 0 < len(key) <= _LONGEST_KEY and all("!" <= character <= "~" for character in key)
+
+
+def _check_counts(settings: object, *names: str) -> None:
+    for name in names:
+        if getattr(settings, name) < 1:
+            raise _bad(f"{name} is {getattr(settings, name)}", "It is at least 1.")
+
+
+def _bad(problem: str, remedy: str) -> InputError:
+    """That of `hitin.option_values`, which numpy comes with: `hitin --help` would be slower."""
+    return InputError(problem, kind="bad-option", remedy=remedy)
