@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
-from torch import Tensor
 
 from hitin.decisions import Decisions
-from hitin.encoders.transformer import Transformer
 from hitin.errors import InputError
 from hitin.explain.network_way import NetworkWay
 from hitin.explain.quadrature import Integrals, integrated
 from hitin.explain.reading import read_as_terms, read_by_network
+from hitin.explain.reference import reference_of
 from hitin.explain.words import Reading, Word
 from hitin.labels import LabelReader, unknown_label
 from hitin.methods.linear import LinearModel
@@ -27,7 +24,6 @@ from hitin.taxonomy import Taxonomy
 if TYPE_CHECKING:
     from hitin.estimator import HierarchicalTextClassifier
 
-_MASKS = ("[MASK]", "<mask>")
 _ALIKE = 0.01  # how much a logit may differ, and that part of it, whether words are read by number or by vector
 
 
@@ -120,7 +116,7 @@ def integrals(model: Model, text: str, labels: Sequence[int]) -> tuple[Reading, 
     network = model.network
     if network.training:  # and to be left so: dropout explains nothing
         network = deepcopy(network).eval()
-    way = NetworkWay(network, ids, reading.is_of_text, _reference(model), labels)
+    way = NetworkWay(network, ids, reading.is_of_text, reference_of(model), labels)
     return reading, integrated(way)
 
 
@@ -142,32 +138,6 @@ def _of_terms(model: LinearModel, text: str, labels: Sequence[int]) -> tuple[Rea
     baselines = model.margins.intercepts[list(labels)].astype(np.float64)
     scores = model.margins.of(row)[0, list(labels)].astype(np.float64)
     return reading, Integrals(weights, baselines, scores, np.zeros(len(labels), dtype=np.int64))
-
-
-def _reference(model: NeuralModel) -> Tensor:
-    """(e,): the vector that says nothing.
-
-    Of a transformer that of the unknown word, with the first and the last token kept; of one that knows all words, that
-    of the mask. Of TextRCNN and of a bag nothing at all, the vector of zeros: their unknown words have seen little of
-    training. Each agrees best with what leaving out words does.
-    """
-    encoder = model.network.encoder
-    if not isinstance(encoder, Transformer):
-        return torch.zeros((), device=model.device)
-    with torch.no_grad():
-        number = torch.tensor([[_token_that_says_nothing(model)]], device=model.device)
-        return encoder.words_of(number)[0, 0]
-
-
-def _token_that_says_nothing(model: NeuralModel) -> int:
-    assert isinstance(model.tokenizer, Tokenizer)
-    assert isinstance(model.network.encoder, Transformer)
-    unknown = getattr(model.tokenizer.model, "unk_token", None)
-    for name in (unknown, *_MASKS):
-        number = None if name is None else model.tokenizer.token_to_id(name)
-        if number is not None:
-            return int(number)
-    return model.network.encoder.padding
 
 
 def _number(taxonomy: Taxonomy, label: str) -> int:

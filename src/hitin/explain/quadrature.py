@@ -25,7 +25,7 @@ SMALLEST = 1e-3
 MOST_POINTS = 1024
 """Where so many points do not suffice, what is missed is told."""
 _ORDER = 4  # points of a piece
-_FIRST = 2  # pieces to begin with
+_FIRST = 4  # pieces to begin with
 _AT_ONCE = 32  # pieces
 _HALVED = 0.7  # of what is missed, the pieces that are halved have so much
 
