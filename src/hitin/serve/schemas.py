@@ -61,7 +61,8 @@ class PredictRequest(Asked):
     model_config = ConfigDict(json_schema_extra=_one_of_text_and_texts)
 
     text: Text = Field(default="", description="One text; or `texts`.")
-    texts: list[Text] = Field(default=[], min_length=1, description="Many texts; or `text`.")
+    # The first text that is none is told: of millions of them, a list would take minutes and all memory.
+    texts: list[Text] = Field(default=[], min_length=1, fail_fast=True, description="Many texts; or `text`.")
     top: int = Field(0, ge=0, le=_MOST, description="Tell so many of the most probable labels besides.")
     deepest: bool = Field(False, description="Whether only the ends of the paths are told in `labels`.")
     all_scores: bool = Field(
@@ -94,6 +95,7 @@ class ExplainRequest(Asked):
     text: Text
     labels: list[Text] | None = Field(
         None,
+        fail_fast=True,
         min_length=1,
         max_length=MOST_LABELS,
         description="Labels by name; without, those that are given, or where none is, the most probable path.",
@@ -160,7 +162,9 @@ class ExplainAnswer(BaseModel):
 class TaxonomyAnswer(BaseModel):
     model: str
     labels: list[str] = Field(description="Level by level from the top.")
-    edges: list[tuple[int, int]] = Field(description="Parent and child, as positions in `labels`.")
+    edges: list[Annotated[list[int], Field(min_length=2, max_length=2)]] = Field(
+        description="Parent and child, as positions in `labels`."
+    )
     level_sizes: list[int]
 
 

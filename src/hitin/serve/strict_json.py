@@ -9,11 +9,13 @@ from fastapi.routing import APIRoute
 
 from hitin.serve.refusals import Refusal
 
+_MOST_FIELDS = 100
+
 
 def parse(body: bytes) -> Any:
     """What a body says. Not JSON: NaN and infinities, a key twice, more depth or digits than anyone means."""
     try:
-        return json.loads(body.decode("utf-8-sig"), parse_constant=_no_number, object_pairs_hook=_once)
+        found = json.loads(body.decode("utf-8-sig"), parse_constant=_no_number, object_pairs_hook=_once)
     except UnicodeDecodeError:
         raise Refusal(400, "bad-json", "the body is not in UTF-8") from None
     except json.JSONDecodeError as error:
@@ -23,6 +25,9 @@ def parse(body: bytes) -> Any:
         raise Refusal(
             400, "bad-json", "the body is no JSON that can be read: too deep, or too large a number"
         ) from None
+    if isinstance(found, dict) and len(found) > _MOST_FIELDS:  # each of which would be told
+        raise Refusal(422, "bad-request", "the body: there are far more fields than are known")
+    return found
 
 
 def _no_number(_: str) -> NoReturn:
