@@ -1,6 +1,7 @@
 """How a server starts, what it tells of itself, and how it ends."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -216,3 +217,55 @@ def test_log_lines_are_whole_and_ascii() -> None:
     assert lines[0].isascii()
     assert lines[0].count("\n") == 1
     assert json.loads(lines[0])["name"] == "ä\n\ud800"
+
+
+OFFER = "from hitin.commands.serve import offer_page; import sys; offer_page(sys.argv[1]); print('went on')"
+
+
+def answered(tickets: Path, said: bytes, **environment: str) -> tuple[int, str]:
+    """The exit code and what is seen of `offer_page` on a terminal on which a person says something."""
+    import pty  # which not every system has
+
+    terminal, theirs = pty.openpty()
+    command = [sys.executable, "-c", OFFER, str(tickets)]
+    left_out = {name: value for name, value in os.environ.items() if name != "CI"}
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=left_out | {"BROWSER": "true"} | environment
+    ) as process:
+        os.close(theirs)
+        os.write(terminal, said)
+        seen = b""
+        while True:
+            try:
+                data = os.read(terminal, 4096)
+            except OSError:  # it has ended
+                break
+            seen += data
+            if b"serving at" in data:
+                process.send_signal(signal.SIGINT)
+    os.close(terminal)
+    return process.returncode, seen.decode()
+
+
+def test_a_person_is_asked_whether_to_open_the_page(tickets: Path) -> None:
+    for said in (b"\n", b"n\n"):
+        code, seen = answered(tickets, said)
+        assert code == 0
+        assert "Open its page" in seen
+        assert "serving at" not in seen
+        assert "went on" in seen
+    code, seen = answered(tickets, b"y\n")
+    assert code == 0
+    assert "serving at http://127.0.0.1:" in seen
+
+
+def test_no_one_is_asked_where_no_one_answers(tickets: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", OFFER, str(tickets)],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=True,
+    )
+    assert result.stdout == "went on\n"
+    assert "Open" not in answered(tickets, b"y\n", CI="true")[1]

@@ -18,7 +18,7 @@ from hitin.commands.evaluate import evaluate
 from hitin.commands.explain import explain
 from hitin.commands.export import export
 from hitin.commands.predict import predict
-from hitin.commands.serve import serve
+from hitin.commands.serve import offer_page, serve
 from hitin.commands.train import train
 from hitin.commands.tune import tune
 from hitin.errors import HitinError, printable
@@ -251,6 +251,7 @@ def demo(
         leave(str(model_folder(out)))
     print_tables(*demo_tables(found))
     typer.echo(show_next(found))
+    offer_page(str(found.model))
 
 
 data = typer.Typer(no_args_is_help=True, help="Write a data set to begin with.")

@@ -162,5 +162,6 @@ def show_next(found: Demo) -> str:
         "Next:",
         f'  echo "{PHRASES[1]}" | {command("predict", found.model, "--top", 3)}',
         f"  {command('evaluate', found.model, found.data.test)}",
+        f"  {command('serve', found.model, '--open')}",
     ]
     return "\n".join(printable(line, most=1000) for line in lines)

@@ -2,6 +2,8 @@
 
 import os
 import sys
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +15,7 @@ from hitin.commands.runtimes import Runtime, RuntimeName
 from hitin.serve.settings import Limits, ServeSettings
 
 API_KEY = "HITIN_API_KEY"
+_MODULES = ("fastapi", "uvicorn", "prometheus_client")
 _USUAL, _USUAL_LIMITS = ServeSettings(), Limits()
 
 
@@ -83,7 +86,7 @@ def serve(
     """
     from hitin.extras import need
 
-    for module in ("fastapi", "uvicorn", "prometheus_client"):
+    for module in _MODULES:
         need(module, extra="serve", purpose="hitin serve")
     settings = ServeSettings(
         host=host,
@@ -107,12 +110,39 @@ def serve(
     def ready(address: str) -> None:
         say(f"serving at {address} (Ctrl-C ends it)")
         if open_page:
-            typer.launch(address)
+            _open(address)
 
     from hitin.serve.running import run
 
     if not run(models, settings, ready=ready):
         _leave()
+
+
+def offer_page(model: str) -> None:
+    """Where a person is at the terminal: serve a model now and open its page, if they like."""
+    has_extra = all(find_spec(module) for module in _MODULES)
+    if not (has_extra and _person_answers()):
+        return
+    with suppress(typer.Abort):  # Ctrl-C or the end of input is a no
+        if typer.confirm("Open its page in the browser now?", default=False):
+            serve([model], port=0, open_page=True)
+
+
+def _person_answers() -> bool:
+    streams = (sys.stdin, sys.stdout)
+    return "CI" not in os.environ and all(stream is not None and stream.isatty() for stream in streams)
+
+
+def _open(address: str) -> None:
+    """In a thread: a browser of the terminal keeps its caller waiting."""
+    import threading
+    import webbrowser
+
+    def opening() -> None:
+        with suppress(webbrowser.Error, OSError):
+            webbrowser.open(address)
+
+    threading.Thread(target=opening, name="hitin-browser", daemon=True).start()
 
 
 def _leave() -> None:
