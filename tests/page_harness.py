@@ -63,7 +63,19 @@ def classify(page: "Page", text: str) -> None:
     with page.expect_response("**/v1/predict"):
         page.fill("#text", text)
         page.press("#text", "Control+Enter")
+    wait_for_answer(page)
+
+
+def wait_for_answer(page: "Page") -> None:
+    """Until what was asked last is shown."""
     until(page, "document.querySelector('#told').textContent.includes('answered')")
+
+
+def choose(page: "Page", field: str, value: str) -> None:
+    """Another policy or model, with its answer to the text."""
+    with page.expect_response("**/v1/predict"):
+        page.select_option(field, value)
+    wait_for_answer(page)
 
 
 def until(page: "Page", condition: str, *, patience: float = PATIENCE) -> None:

@@ -14,6 +14,7 @@ from hitin.decisions import Policy
 from tests.browser import Pages, in_a_browser
 from tests.page_harness import (
     HOSTILE,
+    choose,
     classify,
     colours,
     contrast,
@@ -26,6 +27,7 @@ from tests.page_harness import (
     share_of,
     slide,
     until,
+    wait_for_answer,
 )
 from tests.serving import LATE, Served, serving, train_tickets
 
@@ -79,8 +81,8 @@ def test_the_last_of_many_answers_wins(page: "Page", site: Served, offline: Hier
     for text in ("battery", "battery and wifi", "password", MIXED, LATE):
         page.fill("#text", text)
         page.press("#text", "Control+Enter")
-    until(page, "document.querySelector('#told').textContent.includes('answered')")
-    page.wait_for_timeout(300)
+    wait_for_answer(page)
+    page.wait_for_timeout(300)  # for those that are late
     assert lit(page) == given_offline(offline, LATE)
 
 
@@ -90,9 +92,7 @@ def test_the_slider_gives_at_once_what_the_threshold_gives_offline(
 ) -> None:
     opened(page, site)
     classify(page, MIXED)
-    with page.expect_response("**/v1/predict"):
-        page.select_option("#policy", policy)
-    page.wait_for_timeout(50)
+    choose(page, "#policy", policy)
     tuned = lit(page)
     with no_request(page):
         for threshold in (0.0, 0.05, 0.3, 0.5, 0.9, 1.0):
@@ -107,8 +107,7 @@ def test_the_slider_of_a_policy_without_thresholds_is_where_it_stops(
 ) -> None:
     opened(page, site)
     classify(page, MIXED)
-    with page.expect_response("**/v1/predict"):
-        page.select_option("#policy", "single-path")
+    choose(page, "#policy", "single-path")
     assert page.inner_text("#slider-label") == "Stop below"
     with no_request(page):
         for stop in (0.0, 0.3, 0.6, 1.0):
@@ -120,14 +119,11 @@ def test_another_model_brings_its_own_labels_and_answers(page: "Page", site: Ser
     opened(page, site)
     classify(page, LATE)
     first = rows(page)
-    with page.expect_response("**/v1/predict"):
-        page.select_option("#model", "another")
-    until(page, "document.querySelector('#about-model').textContent.startsWith('flat')")
-    page.wait_for_selector(".row .share:not(:empty)")
+    choose(page, "#model", "another")
+    assert page.inner_text("#about-model").startswith("flat")
     assert [row["share"] for row in rows(page)] != [row["share"] for row in first]
-    with page.expect_response("**/v1/predict"):
-        page.select_option("#model", "large")
-    until(page, "document.querySelector('#about-model').textContent.includes('5,000 labels')")
+    choose(page, "#model", "large")
+    assert "5,000 labels" in page.inner_text("#about-model")
 
 
 def test_a_label_with_two_parents_lights_up_under_both(page: "Page", site: Served) -> None:
