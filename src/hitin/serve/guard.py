@@ -104,6 +104,8 @@ class Guard:
         if exchange.path in _ASKING and exchange.method == "POST":
             _check_type(exchange)
         length = exchange.header(b"content-length")
+        if length is not None and exchange.header(b"transfer-encoding") is not None:  # one of them hides a request
+            raise Refusal(400, "bad-request", "the length of the body is told twice", "Send only Content-Length.")
         if length is not None and int(length) > self.settings.limits.body:  # digits only: the server has looked
             raise self._too_large()
 

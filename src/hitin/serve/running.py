@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import errno
 import signal
 import socket
 import sys
@@ -13,16 +12,16 @@ from typing import Any
 
 import uvicorn
 
-from hitin.errors import InputError
 from hitin.serve.app import application
+from hitin.serve.listening import BACKLOG, address_of, bound, has_bytes, refuse_others
 from hitin.serve.logs import Log, of_libraries
 from hitin.serve.protocol import Connection
 from hitin.serve.service import Service
 from hitin.serve.settings import ServeSettings
 
-_BACKLOG = 2048
 _KEEP_ALIVE = 75  # seconds
 _TICK = 0.02  # seconds between looks at what is left
+_ADMISSION = 5  # seconds in which those are let in who have knocked
 _TURN = 5e-4  # seconds until a thread that computes lets the one that answers go on; usual are ten times as many
 
 Ready = Callable[[str], None]
@@ -70,7 +69,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                backlog=_BACKLOG,
+                backlog=BACKLOG,
                 timeout_keep_alive=_KEEP_ALIVE,
             )
         )
@@ -112,12 +111,17 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen no more, close connections once nothing is on its way, and answer all that was taken."""
-        if self.failure is None:
-            await asyncio.sleep(0)  # which takes those who have knocked already
+        for each in sockets or []:
+            each.listen(0)  # no one can knock any more: whoever waits there when it is closed is sent away
+        listeners = sockets or []
+        refuse_others(listeners)
+        await self._until(lambda: not any(map(has_bytes, listeners)), _ADMISSION)  # the loop lets in who has knocked
+        await _turns()
         for server in self.servers:
             server.close()
-        for each in sockets or []:
+        for each in listeners:
             each.close()
+        await _turns()  # until their connections are known
         is_answered = await self._until(self._has_ended, self.settings.shutdown_seconds)
         for connection in list(self.server_state.connections):
             connection.transport.abort()
@@ -166,6 +170,12 @@ class Server(uvicorn.Server):
             self._wants_look.set()
 
 
+async def _turns(count: int = 4) -> None:
+    """Of the loop: in one it sees who knocks, in the next it lets them in, and then they have a connection."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 async def in_thread(work: Callable[[], Any]) -> None:
     """Do it in a thread that the process does not wait for."""
     loop = asyncio.get_running_loop()
@@ -186,37 +196,3 @@ async def in_thread(work: Callable[[], Any]) -> None:
 
     threading.Thread(target=working, name="hitin-serve", daemon=True).start()
     await done
-
-
-@contextlib.contextmanager
-def bound(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket at that address, or an error that says why there is none."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # by which asyncio knows TCP
-    except OSError as error:
-        raise _cannot_listen(host, port, error) from error
-    with listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(address)
-            listener.listen(_BACKLOG)
-        except OSError as error:
-            raise _cannot_listen(host, port, error) from error
-        yield listener
-
-
-def address_of(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _cannot_listen(host: str, port: int, error: OSError) -> InputError:
-    if error.errno == errno.EADDRINUSE:
-        problem, remedy = f"the port {port} is in use", "Choose another --port, or 0 for one that is free."
-    elif error.errno == errno.EACCES:
-        problem, remedy = f"the port {port} may not be taken", "Choose a --port from 1024 on."
-    else:
-        problem = f"the service cannot listen at {host}, port {port}: {error.strerror}"
-        remedy = "Choose a --host that is an address of this machine, such as 127.0.0.1."
-    return InputError(problem, kind="cannot-listen", remedy=remedy)
