@@ -1,14 +1,13 @@
 """A connection: uvicorn's HTTP/1.1, which waits no longer than it must and can tell when it may be closed."""
 
 import asyncio
-import select
-from collections.abc import Callable
 from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hitin.serve.exchange import own_id
+from hitin.serve.listening import has_bytes
 from hitin.serve.refusals import JSON, Refusal
 
 _BAD = bytes(Refusal(400, "bad-request", "this is not HTTP, or its headers are too long").response().body)
@@ -67,7 +66,9 @@ class Connection(H11Protocol):
     def can_close(self) -> bool:
         """Whether no request is on its way, as far as can be known here."""
         is_quiet = self.loop.time() - self._quiet_since > _QUIET
-        return is_quiet and self.is_between and not self.conn.trailing_data[0] and not _has_bytes(self.transport)
+        if not is_quiet or not self.is_between or self.transport.is_closing() or self.conn.trailing_data[0]:
+            return False
+        return not has_bytes(self.transport.get_extra_info("socket"))
 
     def _watch(self) -> None:
         """Close it if headers do not come to an end; a body is watched elsewhere."""
@@ -111,13 +112,3 @@ class _Joined:
         if self._held:
             data, self._held = b"".join(self._held), []
             self._transport.write(data)
-
-
-def _has_bytes(transport: Any) -> bool:
-    """Whether the other side has sent what the loop has not yet seen."""
-    poll: Callable[[], Any] | None = getattr(select, "poll", None)
-    if poll is None or transport.is_closing():
-        return False
-    looking = poll()
-    looking.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
-    return bool(looking.poll(0))
