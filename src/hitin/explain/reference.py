@@ -16,13 +16,16 @@ _MASKS = ("[MASK]", "<mask>")
 def reference_of(model: NeuralModel) -> Tensor:
     """(e,): the vector that every token of a text has there; those that stand for nothing in it keep theirs.
 
-    Of a bag and of TextRCNN it is the mean of the vectors of all features or words. Of a transformer it is that of the
-    unknown word, or, where all words are known, that of the mask. Of several choices (zeros, padding, the mask, the
-    unknown word, the mean) each is the one that agrees best with what leaving out words does.
+    Of a bag it is the mean of the vectors of all features, of TextRCNN zeros, as padding has, and of a transformer that
+    of the unknown word; of one that knows all words, that of the mask. Each was chosen by what leaving out the top word
+    does, and another one. It lowers the score more than the other on a bag in 98 % of documents (zeros: 97 %), on
+    TextRCNN in 88 % (the unknown word: 84 %), and on MiniLM in 90 % (padding: 80 %, the mask: 53 %).
     """
     encoder = model.network.encoder
-    if isinstance(encoder, Bag | TextRCNN):
+    if isinstance(encoder, Bag):
         return encoder.embedding.weight.mean(dim=0)
+    if isinstance(encoder, TextRCNN):
+        return encoder.embedding.weight.new_zeros(encoder.widths.word)
     assert isinstance(encoder, Transformer)
     number = torch.tensor([[_token_that_says_nothing(model.tokenizer, encoder)]], device=model.device)
     return encoder.words_of(number)[0, 0]
