@@ -40,7 +40,7 @@ from tests.comparing import (
 )
 from tests.conftest import Run
 
-LONG = TINY.replace("epochs = 3", "epochs = 30")
+LONG = TINY.replace("epochs = 3", "epochs = 90")
 ROWS = """
 [tables.first.rows.wild]
 method = "flat"
