@@ -49,7 +49,7 @@ def tell_completeness(report: Report, found: list[list[Explanation]], millisecon
         f"with at most {MOST_POINTS:,} points. {len(every):,} labels of {len(found):,} documents.\n"
     )
     report.header("", "median", "90th percentile", "largest")
-    columns = {
+    columns: dict[str, tuple[list[float], str]] = {
         "error": ([each.error for each in every], "{:.4f}"),
         "points": ([each.points for each in every], "{:.0f}"),
         "labels a document": ([len(some) for some in found], "{:.0f}"),
