@@ -39,6 +39,8 @@ class Load:
     lost: Counter[str] = field(default_factory=Counter)
     """Requests that were sent and not answered, by what happened."""
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    """Of the server, where it was looked at."""
 
     @property
     def a_second(self) -> float:
@@ -127,6 +129,12 @@ class Server:
         found = re.search(r"^VmRSS:\s*(\d+) kB", status, re.MULTILINE)
         assert found
         return 1024 * int(found[1])
+
+    @property
+    def cpu_seconds(self) -> float:
+        """What it has taken of all cores, which tells the same on a busy machine."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

@@ -76,7 +76,9 @@ def load_table(report: Report, arguments: argparse.Namespace, model: Path, texts
     classifier = load_classifier(str(model), device="cpu", runtime=arguments.runtime)
     check = compared(classifier, texts)
     report.say(f"## {arguments.clients} clients for {arguments.seconds:g} s\n")
-    report.say(f"{classifier}, {len(classifier.taxonomy_):,} labels, {len(texts):,} different texts.\n")
+    run = classifier.model_.run
+    labels = f"{len(classifier.taxonomy_):,} labels"
+    report.say(f"{run.method_name} on {run.encoder_name}, {arguments.runtime}, {labels}, {len(texts):,} texts.\n")
     report.header(
         "requests", "answered with 200", "other labels", "other probabilities", "requests/s", "p50 ms", "p99 ms"
     )
@@ -95,23 +97,23 @@ def load_table(report: Report, arguments: argparse.Namespace, model: Path, texts
 def batching_table(report: Report, arguments: argparse.Namespace, model: Path, texts: Sequence[str]) -> None:
     """The same model served in several ways, by turns."""
     report.say(f"## Texts of {WORDS} words\n")
-    report.header(
-        "runtime", "requests are computed", "clients", "documents/s", "p50 ms", "p99 ms", "times joined is faster"
-    )
+    columns = ("documents/s", "p50 ms", "p99 ms", "ms of a core a document", "times joined is faster")
+    report.header("runtime", "requests are computed", "clients", *columns)
     for runtime in arguments.runtimes:
         check = compared(load_classifier(str(model), device="cpu", runtime=runtime), texts)
         found = _ways(arguments, model, runtime, texts, check)
         for way, loads in found.items():
-            speed = _speed(loads)
-            assert all(load.is_clean for load in loads), (
-                way,
-                [(load.statuses, load.wrong, load.lost) for load in loads],
-            )
-            whole = np.concatenate([load.milliseconds for load in loads])
-            times = [f"{np.percentile(whole, percent):,.0f}" for percent in (50, 99)]
             clients = 1 if way == ALONE else arguments.clients
-            report.row(runtime, way, clients, f"{speed:.1f}", *times, f"{_speed(found[JOINED]) / speed:.2f}")
+            report.row(runtime, way, clients, *_cells(way, loads), f"{_speed(found[JOINED]) / _speed(loads):.2f}")
     report.say()
+
+
+def _cells(way: str, loads: Sequence[Load]) -> list[str]:
+    assert all(load.is_clean for load in loads), (way, [(load.statuses, load.wrong, load.lost) for load in loads])
+    whole = np.concatenate([load.milliseconds for load in loads])
+    computed = 1e3 * sum(load.cpu_seconds for load in loads) / len(whole)
+    times = [f"{np.percentile(whole, percent):,.0f}" for percent in (50, 99)]
+    return [f"{_speed(loads):.1f}", *times, f"{computed:.1f}"]
 
 
 def _ways(
@@ -126,7 +128,9 @@ def _ways(
             for way, running in ((JOINED, joining), (APART, plain), (ALONE, plain)):
                 clients = 1 if way == ALONE else arguments.clients
                 seconds = arguments.turn_seconds if turn else arguments.warm_up
+                before = running.cpu_seconds
                 load = under_load(running.address, bodies(texts), clients=clients, seconds=seconds, check=check)
+                load.cpu_seconds = running.cpu_seconds - before
                 found[way] += [load] if turn else []
     return found
 
