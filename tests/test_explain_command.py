@@ -1,7 +1,7 @@
 """`hitin explain` and the deletion test: what is shown, what is written, and whether explanations tell the truth."""
 
 import json
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -166,19 +166,17 @@ def test_ranks_agree_as_in_scipy() -> None:
 
 @pytest.mark.slow
 def test_words_of_real_abstracts_add_up_on_a_real_transformer(shared: Path) -> None:
-    """Twenty abstracts, a classifier that has hardly learnt: completeness does not depend on how good it is."""
+    """Twenty abstracts, a classifier that has learnt a little; of each text the most probable label."""
     pytest.importorskip("transformers")
     folder = shared / "arxiv46985"
-    given = [document for document, _ in zip(read_documents(folder / "train.jsonl.xz"), range(300), strict=False)]
-    encoder = SHARED / "pretrained" / "minilm-l6-fp16"
-    classifier = HierarchicalTextClassifier(
-        folder / "taxonomy.tsv", encoder=str(encoder), freeze=True, max_length=128, epochs=5, device="cpu", validation=0
-    )
+    given = list(islice(read_documents(folder / "train.jsonl.xz"), 300))
+    chosen: dict[str, Any] = {"freeze": True, "max_length": 64, "epochs": 10, "device": "cpu", "validation": 0}
+    encoder = str(SHARED / "pretrained" / "minilm-l6-fp16")
+    classifier = HierarchicalTextClassifier(folder / "taxonomy.tsv", encoder=encoder, text_pooling="mean", **chosen)
     classifier.fit([each.text for each in given], [each.labels for each in given])
-    texts = [document.text for document, _ in zip(read_documents(folder / "test.jsonl.xz"), range(20), strict=False)]
-    for text in texts:
-        for each in explain(classifier, text, [explain(classifier, text)[-1].label]):
-            assert each.error <= 0.01
-            total = sum(word.weight for word in each.words)
-            assert total == pytest.approx(each.score - each.baseline, rel=0.0101)
-            assert all(one.end <= other.start for one, other in pairwise(each.words))
+    for document in islice(read_documents(folder / "test.jsonl.xz"), 20):
+        likeliest = classifier.classes_[classifier.predict_proba([document.text])[0].argmax()]
+        (each,) = explain(classifier, document.text, [likeliest])
+        assert each.error <= 0.01
+        assert sum(word.weight for word in each.words) == pytest.approx(each.score - each.baseline, rel=0.0101)
+        assert all(one.end <= other.start for one, other in pairwise(each.words))
