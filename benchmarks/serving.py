@@ -77,8 +77,8 @@ def load_table(report: Report, arguments: argparse.Namespace, model: Path, texts
     check = compared(classifier, texts)
     report.say(f"## {arguments.clients} clients for {arguments.seconds:g} s\n")
     run = classifier.model_.run
-    labels = f"{len(classifier.taxonomy_):,} labels"
-    report.say(f"{run.method_name} on {run.encoder_name}, {arguments.runtime}, {labels}, {len(texts):,} texts.\n")
+    size = f"{len(classifier.taxonomy_):,} labels"
+    report.say(f"{run.method_name} on {run.encoder_name}, {arguments.runtime}, {size}, {len(texts):,} texts.\n")
     report.header(
         "requests", "answered with 200", "other labels", "other probabilities", "requests/s", "p50 ms", "p99 ms"
     )

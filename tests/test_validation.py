@@ -167,3 +167,10 @@ def test_scores_of_a_gpu_are_those_of_the_cpu(model: NeuralModel, accelerator: A
     with accelerated("cuda", Run.of(**TINY, precision="fp32").training) as gpu:
         assert validation_scores(model.network, val, gpu) == pytest.approx(wanted, abs=1e-4)
     assert logits_of(model.network, val) == pytest.approx(logits, abs=1e-4)
+
+
+def test_batches_that_are_scored_side_by_side_are_alike_in_size() -> None:
+    rows = Ragged.of([[1] * 190] * 64)
+    batches = scoring_batches(Examples(rows, Ragged.of([()] * 64), 1), 4096)
+    assert [len(batch) for batch in batches] == [16] * 4
+    assert sorted(np.concatenate(batches).tolist()) == list(range(64))
