@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -92,25 +93,24 @@ def attacked(tickets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def fuzzed(attacked: Attacked, examples: int) -> None:
-    """So many requests to each operation, half of them as they should be; the same ones every time."""
+    """So many requests, as they should be and not, of all operations, the same ones every time; most of them of those
+    that have a body, for of the others there is little to ask."""
     schema = schemathesis.openapi.from_url(f"{attacked.served.address}/openapi.json")
     operations: list[Any] = [operation.ok() for operation in schema.get_all_operations()]  # type: ignore[union-attr]
     assert {operation.path for operation in operations} >= {"/v1/predict", "/v1/explain", "/v1/taxonomy", "/v1/models"}
-    share = max(1, examples // (2 * len(operations)))
+    sent = 0
     for operation in operations:
+        share = examples // 4 if operation.method == "post" else examples // 20
         for mode in GenerationMode:
-            try:
-                strategy = operation.as_strategy(generation_mode=mode)
-                _ask(attacked, strategy, share)
-            except Exception as error:
-                if "negative" not in str(error).lower() and type(error).__name__ not in (
-                    "Unsatisfiable",
-                    "Unsatisfied",
-                ):
-                    raise  # there is nothing to get wrong in some
+            with contextlib.suppress(Unsatisfiable):  # there is nothing to get wrong in some
+                sent += _asked(attacked, operation.as_strategy(generation_mode=mode), max(1, share))
+    assert sent >= examples
 
 
-def _ask(attacked: Attacked, strategy: Any, examples: int) -> None:
+def _asked(attacked: Attacked, strategy: Any, examples: int) -> int:
+    """How many requests were sent, all of which were answered as the document says."""
+    sent = []
+
     @settings(
         max_examples=examples,
         derandomize=True,
@@ -122,10 +122,12 @@ def _ask(attacked: Attacked, strategy: Any, examples: int) -> None:
     @given(case=strategy)
     def ask(case: Any) -> None:
         response = case.call(base_url=attacked.served.address)
+        sent.append(response.status_code)
         assert_discreet(response.text)
         case.validate_response(response, checks=CHECKS)
 
     ask()
+    return len(sent)
 
 
 def test_whatever_the_document_allows_or_not_is_answered_as_it_says(attacked: Attacked) -> None:
@@ -135,7 +137,7 @@ def test_whatever_the_document_allows_or_not_is_answered_as_it_says(attacked: At
 
 @pytest.mark.slow
 def test_five_hundred_requests_by_the_document_are_answered_as_it_says(attacked: Attacked) -> None:
-    fuzzed(attacked, 600)
+    fuzzed(attacked, 500)
     attacked.is_well()
 
 
