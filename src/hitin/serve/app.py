@@ -27,7 +27,7 @@ _ERRORS = {
     404: "There is no such model, or no such page.",
     408: "The body came too slowly.",
     413: "The body, a text or the number of texts is too large.",
-    415: "The body is not said to be JSON.",
+    415: "The body is not said to be JSON, or is compressed.",
     421: "The service is not called by the name in the header Host.",
     422: "What is asked for makes no sense.",
     429: "Too much waits already; the header Retry-After says when to ask again.",
@@ -202,7 +202,12 @@ _ECHOING = frozenset({"value_error", "assertion_error"})
 async def _http_error(_: Request, error: Any) -> Response:
     if isinstance(error.__cause__, Refusal):  # of a body, which FastAPI makes an error of its own
         return error.__cause__.response()
-    kinds = {404: ("no-page", "there is no such page"), 405: ("wrong-method", "this cannot be done with it")}
+    if error.status_code == 405:
+        allowed = error.headers["Allow"].replace("GET", "GET, HEAD")
+        return Refusal(
+            405, "wrong-method", "this path is not asked so", f"Use {allowed}.", {"Allow": allowed}
+        ).response()
+    kinds = {404: ("no-page", "there is no such page")}
     kind, message = kinds.get(error.status_code, ("bad-request", "the request cannot be understood"))
     return Refusal(error.status_code, kind, message, None, error.headers).response()
 

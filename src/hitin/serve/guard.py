@@ -76,7 +76,7 @@ class Guard:
         except Refusal as refusal:
             await _refuse(refusal, scope, receive, send)
             return
-        await _watched(self.application(scope, _replay(body, receive), send), receive)
+        await _watched(self.application(_as_get(scope), _replay(body, receive), send), receive)
 
     def _sender(self, exchange: Exchange, send: Send) -> Send:
         """One that adds what every answer has."""
@@ -200,6 +200,11 @@ async def _refuse(refusal: Refusal, scope: Any, receive: Receive, send: Send) ->
         await send(end)
 
 
+def _as_get(scope: Any) -> Any:
+    """A request for the head alone is answered as one for all of it; the server leaves out the body."""
+    return {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+
+
 def _replay(body: bytes, receive: Receive) -> Receive:
     """What gives the body that was read, and then what else comes."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
@@ -236,6 +241,8 @@ def _check_type(exchange: Exchange) -> None:
     charset = parameters.strip().removeprefix("charset=").strip('" ')
     if kind.strip() != JSON or charset not in ("", "utf-8", "utf8"):
         raise Refusal(415, "wrong-type", "the body is not said to be JSON in UTF-8", f"Send Content-Type: {JSON}.")
+    if (exchange.header(b"content-encoding") or "identity").lower() != "identity":
+        raise Refusal(415, "wrong-type", "the body is compressed", "Send it as it is, without Content-Encoding.")
 
 
 def _name(host: str) -> str:
