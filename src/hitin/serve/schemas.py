@@ -36,16 +36,24 @@ class Asked(BaseModel):
         description="The probability above which a label is given, one for all, in place of what was tuned. The "
         "policies single-path and top-k have none.",
     )
-    k: int | None = Field(None, ge=1, le=_MOST, description="How many labels the policy top-k gives.")
+    k: int | None = Field(
+        None,
+        ge=1,
+        le=_MOST,
+        description="How many labels the policy top-k gives, which must be asked for or be the model's own.",
+    )
     stop: Probability | None = Field(None, description="Give no label less probable than this, nor what is below it.")
 
 
 def _what_goes_together(schema: dict[str, Any]) -> None:
-    """Only some policies have a threshold, and one has a k."""
-    schema["dependentSchemas"] = {
-        "threshold": {"properties": {"policy": {"enum": [*WITH_THRESHOLDS, None]}}},
-        "k": {"properties": {"policy": {"const": "top-k"}}, "required": ["policy"]},
-    }
+    """Only some policies have a threshold, and one has a k. Without a policy, the model's own is meant."""
+    schema["allOf"] = [_only_with("threshold", *WITH_THRESHOLDS), _only_with("k", "top-k")]
+
+
+def _only_with(field: str, *policies: Policy) -> dict[str, Any]:
+    """That a field which is not null goes with some policies."""
+    is_given = {"required": [field], "properties": {field: {"not": {"type": "null"}}}}
+    return {"if": is_given, "then": {"properties": {"policy": {"enum": [*policies, None]}}}}
 
 
 def _one_of_text_and_texts(schema: dict[str, Any]) -> None:
