@@ -193,7 +193,7 @@ class Unbatched:
             if self.waiting and self.waiting + len(texts) > self._room:
                 raise QueueFull
             self.waiting += len(texts)
-        answer = self._pool.submit(self._computed, texts)
+            answer = self._pool.submit(self._computed, texts)  # here: a pool that is closed takes nothing
         answer.add_done_callback(lambda _: self._left(len(texts)))
         return answer
 
