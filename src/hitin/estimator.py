@@ -31,7 +31,16 @@ from hitin.inputs import (
 from hitin.metrics import Scores
 from hitin.model import Model, documents_at_once
 from hitin.model_card import model_card
-from hitin.model_folder import DECISIONS, MANIFEST, TRAINING, fingerprint_of, load_model, read_decisions, save_model
+from hitin.model_folder import (
+    DECISIONS,
+    MANIFEST,
+    TRAINING,
+    fingerprint_of,
+    load_model,
+    read_decisions,
+    read_history,
+    save_model,
+)
 from hitin.model_kinds import kind_of
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
@@ -328,12 +337,13 @@ class HierarchicalTextClassifier:
     def load_export(
         cls, folder: str | Path, *, device: str = "auto", model_folder: str | Path | None = None
     ) -> "HierarchicalTextClassifier":
-        """An exported model, with its own decisions or those of the model that it was made from."""
+        """An exported model, with its own decisions or with those and the history of the model it was made from."""
         from hitin.export.model import OnnxModel
 
         model = OnnxModel.load(Path(folder), device)
         loaded = cls._of_model(model, device)
-        loaded._set(model, read_decisions(Path(model_folder or folder) / DECISIONS, model.taxonomy), None)
+        history = None if model_folder is None else read_history(Path(model_folder))
+        loaded._set(model, read_decisions(Path(model_folder or folder) / DECISIONS, model.taxonomy), history)
         return loaded
 
     @classmethod

@@ -47,6 +47,8 @@ _FIXED = (RUN, TAXONOMY, WEIGHTS)
 _SOME = (HISTORY,)
 """The same, of models whose training is known."""
 _OF_KINDS = tuple(name for kind in KINDS for name in (*kind.FILES, *kind.SOME_FILES))
+FILES = (*_FIXED, *_SOME, *_OF_KINDS)
+"""What a model can have that no one may change."""
 _ANOTHER = "Name the folder that hitin train wrote."
 
 
@@ -87,11 +89,19 @@ def load_model(folder: Path) -> tuple[Model, Decisions, History | None]:
     with telling(folder / WEIGHTS):
         check_finite(tensors)
         model = kind.restored(taxonomy, run, tensors, own)
-    history = None
-    if HISTORY in files:
-        with telling(folder / HISTORY):
-            history = History.from_json((folder / HISTORY).read_text(encoding="utf-8"))
-    return model, read_decisions(folder / DECISIONS, taxonomy), history
+    return model, read_decisions(folder / DECISIONS, taxonomy), _history(folder) if HISTORY in files else None
+
+
+def read_history(folder: Path) -> History | None:
+    """How the model of a folder was trained, where that is known. Its other files are not looked at."""
+    files = {name: checksum for name, checksum in _manifest(folder).items() if name == HISTORY}
+    check_files(folder, files, ())
+    return _history(folder) if files else None
+
+
+def _history(folder: Path) -> History:
+    with telling(folder / HISTORY):
+        return History.from_json((folder / HISTORY).read_text(encoding="utf-8"))
 
 
 def fingerprint_of(folder: Path) -> str:
@@ -136,7 +146,7 @@ def _manifest(folder: Path) -> dict[str, str]:
         manifest: dict[str, Any] = read_list(path)
         number, files = manifest["format"], dict(manifest["files"])
     check_format(path, number, FORMAT, "model", f"{shown(manifest.get('hitin'))}: install that, or train again.")
-    if not set(_FIXED) <= set(files) <= {*_FIXED, *_SOME, *_OF_KINDS}:
+    if not set(_FIXED) <= set(files) <= set(FILES):
         raise _not_of_a_model(path)
     return files
 

@@ -141,14 +141,20 @@ def _of_terms(model: LinearModel, text: str, labels: Sequence[int]) -> tuple[Rea
 
 
 def _number(taxonomy: Taxonomy, label: str) -> int:
-    """A label by its name, or by the path to it."""
+    """`label_number`, or an error that says what is nearest."""
+    found = label_number(taxonomy, label)
+    if found is None:
+        remedy = "Name a label of the model's taxonomy, or the path to it."
+        raise unknown_label(LabelReader(taxonomy), label, remedy=remedy)
+    return found
+
+
+def label_number(taxonomy: Taxonomy, label: str) -> int | None:
+    """A label by its name, or by the path to it; none if there is none, or several."""
     if label in taxonomy:
         return taxonomy.index(label)
-    reader = LabelReader(taxonomy)
-    found = reader.read([label])
-    if len(found.deepest) != 1 or found.unknown:
-        raise unknown_label(reader, label, remedy="Name a label of the model's taxonomy, or the path to it.")
-    return found.deepest[0]
+    found = LabelReader(taxonomy).read([label])
+    return found.deepest[0] if len(found.deepest) == 1 and not found.unknown else None
 
 
 def _check_scores(model: Model, scores: NDArray[np.float64], logits: NDArray[np.float32]) -> None:

@@ -39,6 +39,8 @@ PLAIN, SMALL = "onnx", "onnx-int8"
 """The folders of a model in which its exports lie, unless another is named."""
 
 _FIXED = {GRAPH, TOKENIZER, TAXONOMY, RUN, LABELS}
+FILES = (*sorted(_FIXED), WEIGHTS)
+"""What an exported model can have that no one may change."""
 _LEFTOVERS = re.compile(r"\.[0-9a-f]{16}\.(part|old)")
 _LEFT_BEHIND = 24 * 3600  # seconds after which what a kill left of a folder is no longer being written
 _AGAIN = "Copy the folder again, or export the model again."
@@ -85,14 +87,14 @@ def read_manifest(folder: Path) -> Export:
         export = Export(str(found["model"]), bool(found["int8"]), float(found["largest_difference"]), files)
     written_by = f"{shown(found.get('hitin'))}: install that, or export the model again."
     check_format(path, number, FORMAT, "exported model", written_by)
-    if not _FIXED <= set(files) <= {*_FIXED, WEIGHTS}:
+    if not _FIXED <= set(files) <= set(FILES):
         raise damaged(path, "the list of files is damaged: it does not name those of an exported model", _AGAIN)
     return export
 
 
 def seal(folder: Path, *, model: str, int8: bool, largest_difference: float) -> Export:
     """Write `export.json`, when all else is there."""
-    names = sorted(name for name in (*_FIXED, WEIGHTS) if (folder / name).is_file())
+    names = sorted(name for name in FILES if (folder / name).is_file())
     found = Export(model, int8, largest_difference, {name: checksum_of(folder / name) for name in names})
     write_text(folder / EXPORT, [json.dumps(found.to_json(), indent=2) + "\n"])
     return found
@@ -102,7 +104,7 @@ def check_place(folder: Path) -> None:
     """Refuse to write where it cannot be done, or over what is no exported model, before long work."""
     check_folder(folder, EXPORT)
     check_folder(folder.parent, folder.name + ".part")
-    known = {*_FIXED, WEIGHTS, DECISIONS, CARD, EXPORT}
+    known = {*FILES, DECISIONS, CARD, EXPORT}
     others = sorted(path.name for path in folder.iterdir() if path.name not in known) if folder.is_dir() else []
     if others:
         raise _no_place(folder, f"the folder holds something else than an exported model: {shown(others[0])}")

@@ -40,6 +40,8 @@ class OnnxModel(Model):
     taxonomy: Taxonomy
     run: Run
     int8: bool = False
+    made_from: str = ""
+    """The fingerprint of the model that was exported."""
 
     @classmethod
     def load(cls, folder: Path, device: str = "cpu") -> Self:
@@ -53,7 +55,7 @@ class OnnxModel(Model):
         with telling(folder / TOKENIZER):
             tokenizer = read_tokenizer(_encoder(run), folder / TOKENIZER)
         session = open_session(folder / GRAPH, len(taxonomy), device)
-        model = cls(folder / GRAPH, session, tokenizer, taxonomy, run, export.int8)
+        model = cls(folder / GRAPH, session, tokenizer, taxonomy, run, export.int8, export.model)
         with telling(folder / GRAPH):
             if not np.isfinite(model.logits([""])).all():
                 raise ValueError("it computes what are no numbers")

@@ -6,24 +6,31 @@ from typing import Any
 from hitin.decisions import Decisions
 from hitin.errors import InputError
 from hitin.explain import Explanation, explain
-from hitin.explain.explaining import labels_to_explain
+from hitin.explain.explaining import label_number, labels_to_explain
 from hitin.serve.models import ServedModel
 from hitin.serve.schemas import MOST_LABELS, ExplainRequest
 
 Answer = dict[str, Any]
+_LONGEST = 100_000  # characters of a path that is read
 
 
 def explain_answer(asked: ExplainRequest, served: ServedModel, decisions: Decisions) -> Answer:
     """The labels that were asked for, or those that are given, each with its words."""
     labels = _given(asked.text, served, decisions) if asked.labels is None else asked.labels
-    unknown = next((number for number, label in enumerate(labels, start=1) if label not in served.taxonomy), None)
-    if unknown is not None:
-        raise InputError(
-            f"label {unknown} is not in the taxonomy", kind="unknown-label", remedy="GET /v1/taxonomy tells the labels."
-        )
-    found = explain(served.explained(), asked.text, labels, most=asked.most, decisions=decisions)
+    names = [_name(served, number, label) for number, label in enumerate(labels, start=1)]
+    found = explain(served.explained(), asked.text, names, most=asked.most, decisions=decisions)
     places = _places(asked.text) if asked.units == "utf-16" else range(len(asked.text) + 1)
     return {"model": served.name, "explanations": [_told(each, places) for each in found]}
+
+
+def _name(served: ServedModel, number: int, label: str) -> str:
+    """That of a label, which may be asked for by the path to it, as answers tell it."""
+    found = label_number(served.taxonomy, label) if len(label) <= _LONGEST else None
+    if found is None:
+        raise InputError(
+            f"label {number} is not in the taxonomy", kind="unknown-label", remedy="GET /v1/taxonomy tells the labels."
+        )
+    return served.taxonomy.labels[found]
 
 
 def _given(text: str, served: ServedModel, decisions: Decisions) -> list[str]:

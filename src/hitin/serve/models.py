@@ -15,10 +15,11 @@ from hitin.decisions import Decisions
 from hitin.decisions.policies import POLICIES
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
+from hitin.export.folder import FILES as EXPORT_FILES
 from hitin.export.folder import PLAIN, SMALL
 from hitin.export.model import OnnxModel
 from hitin.model import Model, documents_at_once
-from hitin.model_folder import DECISIONS, EXPORT, MANIFEST, is_model, read_decisions
+from hitin.model_folder import DECISIONS, EXPORT, FILES, MANIFEST, fingerprint_of, is_model, read_decisions
 from hitin.serve.batching import Batcher, Computing, Unbatched
 from hitin.serve.refusals import encoded
 from hitin.taxonomy import Taxonomy
@@ -104,7 +105,13 @@ class ServedModel:
 
     @cached_property
     def _with_gradients(self) -> HierarchicalTextClassifier:
-        found = HierarchicalTextClassifier.load(self.folder, device=self.device)
+        model, found = self.classifier.model_, HierarchicalTextClassifier.load(self.folder, device=self.device)
+        if isinstance(model, OnnxModel) and model.made_from != fingerprint_of(self.folder):
+            raise InputError(
+                f"the model {self.name} cannot be explained: its folder holds another one than is served",
+                kind="no-explanation",
+                remedy="Export the model again: what is served then is what is in the folder.",
+            )
         found.decisions_ = self.decisions
         return found
 
@@ -240,9 +247,10 @@ def _plain_name(encoder: str) -> str:
 
 
 def stamp_of(folder: Path) -> Stamp:
-    """Of the decisions, which may be changed by themselves, and of the files that are written last."""
-    inner = [folder / name / EXPORT for name in (PLAIN, SMALL)]
-    return tuple(_stamp(path) for path in (folder / DECISIONS, folder / MANIFEST, folder / EXPORT, *inner))
+    """Of the decisions, which may be changed by themselves, and of all else: who copies a folder ends with any file."""
+    exports = [place / name for place in (folder, folder / PLAIN, folder / SMALL) for name in (EXPORT, *EXPORT_FILES)]
+    own = [folder / name for name in (MANIFEST, *FILES)]
+    return tuple(_stamp(path) for path in (folder / DECISIONS, *own, *exports))
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
