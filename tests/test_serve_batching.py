@@ -148,7 +148,20 @@ def test_the_rest_of_a_large_request_is_dropped_when_its_client_goes(held: Held)
     batcher.close()
 
 
-def test_an_error_comes_to_those_of_the_batch_alone(held: Held) -> None:
+def test_an_error_comes_to_the_request_alone_whose_text_it_is(held: Held) -> None:
+    batcher = Batcher(held, most=64, queue=100)
+    begun(batcher, held)
+    one, bad, other = (batcher.submit(texts) for texts in (["one"], ["a", "wrong"], ["two", "three"]))
+    held.gate.set()
+    assert (one.result(20) == scores(["one"])).all()
+    assert (other.result(20) == scores(["two", "three"])).all()
+    with pytest.raises(ValueError, match="wrong"):
+        bad.result(20)
+    assert ["one", "a", "wrong", "two", "three"] in held.batches, "they were one batch"
+    batcher.close()
+
+
+def test_the_rest_of_a_request_that_goes_wrong_is_not_computed(held: Held) -> None:
     batcher = Batcher(held, most=2, queue=100)
     first, bad, after = begun(batcher, held), batcher.submit(["wrong", "a", "b"]), batcher.submit(["good"])
     held.gate.set()

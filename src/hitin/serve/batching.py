@@ -111,12 +111,19 @@ class Batcher:
 
     def _run(self) -> None:
         while shares := self._next():
-            texts = [text for share in shares for text in share.texts]
-            try:
-                self._told(len(texts))
-                self._answer(shares, self._logits(texts))
-            except BaseException as error:  # it is raised where the answer is wanted
-                self._fail(shares, error)
+            self._told(sum(len(share.texts) for share in shares))
+            self._compute(shares)
+
+    def _compute(self, shares: Sequence[_Share]) -> None:
+        """Together; if that goes wrong each by itself, so that no one's text spoils the answers of others."""
+        try:
+            self._answer(shares, self._logits([text for share in shares for text in share.texts]))
+        except BaseException as error:  # it is raised where the answer is wanted
+            if len(shares) == 1:
+                self._fail(shares[0], error)
+                return
+            for share in shares:
+                self._compute([share])
 
     def _next(self) -> list[_Share]:
         """The next batch: the oldest request first. Nothing when all is done."""
@@ -153,15 +160,14 @@ class Batcher:
                 asked.answer.set_result(np.concatenate(asked.parts))
             start = end
 
-    def _fail(self, shares: Sequence[_Share], error: BaseException) -> None:
+    def _fail(self, share: _Share, error: BaseException) -> None:
+        asked = share.asked
         with self._changed:
-            for share in shares:
-                if share.asked in self._waiting:
-                    self._waiting.remove(share.asked)
-                    self._texts -= share.asked.left
-        for share in shares:
-            if _is_wanted(share.asked.answer):
-                share.asked.answer.set_exception(error)
+            if asked in self._waiting:
+                self._waiting.remove(asked)
+                self._texts -= asked.left
+        if _is_wanted(asked.answer):
+            asked.answer.set_exception(error)
 
 
 def _is_wanted(answer: "Future[Logits]") -> bool:
