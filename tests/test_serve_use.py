@@ -3,12 +3,17 @@
 import gzip
 import json
 import shutil
+import signal
+import socket
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import jsonschema_rs
 import numpy as np
 import pytest
@@ -177,3 +182,34 @@ def test_a_service_without_batches_that_closes_says_so_at_any_moment() -> None:
     finally:
         sys.setswitchinterval(before)
     assert wrong == []
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_models_are_loaded_ends_it_without_a_crash(
+    tickets: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    port = free_port()
+    models = [f"model-{each}={tickets}" for each in range(200)]  # which take a while
+    command = [sys.executable, "-m", "hitin", "serve", *models, "--port", str(port), "--drain-seconds", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    answer, end = None, time.monotonic() + 60
+    while answer is None and time.monotonic() < end:
+        try:
+            answer = httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False, timeout=5)
+        except httpx.TransportError:
+            time.sleep(0.05)
+    assert answer is not None
+    assert answer.json() == {"status": "loading"}
+    time.sleep(0.5)
+    process.send_signal(number)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "terminate" not in told
+    assert json.loads(told.splitlines()[-1])["event"] == "ended"

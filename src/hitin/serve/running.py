@@ -30,8 +30,8 @@ Ready = Callable[[str], None]
 def run(folders: Sequence[str], settings: ServeSettings, *, log: Log | None = None, ready: Ready | None = None) -> bool:
     """Serve until a signal comes; `ready` is told the address when models are loaded.
 
-    Whether all that was taken is answered: what threads still compute after a second signal, or after the time that
-    is given, ends with the process.
+    Whether all that was taken is answered and nothing is loaded any more: what threads still do after a second signal,
+    or after the time that is given, ends with the process.
     """
     with bound(settings.host, settings.port) as listener:
         service = Service(folders, settings, log)
@@ -45,7 +45,7 @@ def run(folders: Sequence[str], settings: ServeSettings, *, log: Log | None = No
                 loop.close()
     if server.failure is not None:
         raise server.failure
-    return server.is_done
+    return server.is_done and service.models is not None
 
 
 class Server(uvicorn.Server):
