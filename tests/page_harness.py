@@ -48,6 +48,20 @@ def crossed_model(folder: Path) -> Path:
     return folder
 
 
+LONG = "a very long name " * 60
+RIGHT_TO_LEFT = "\u05e2\u05d1\u05e8\u05d9\u05ea"
+
+
+def odd_model(folder: Path) -> Path:
+    """A model of labels with names that are very long, of other scripts, or of signs that are no letters."""
+    edges = [(None, LONG), (LONG, "x" * 3000), (None, RIGHT_TO_LEFT), (RIGHT_TO_LEFT, "\U0001f4e6 parcels")]
+    texts, given = ["one alpha", "two beta"], [["x" * 3000], ["\U0001f4e6 parcels"]]
+    settings: dict[str, Any] = {"encoder": "bag", "min_count": 1, "epochs": 40, "word_dropout": 0.0}
+    classifier = HierarchicalTextClassifier(Taxonomy.from_edges(edges), device="cpu", **settings)
+    classifier.fit(texts * 8, given * 8, validation=(texts, given), out=folder)
+    return folder
+
+
 def opened(page: "Page", served: Served, *, model: str | None = None) -> "Page":
     """The page, when its tree is there."""
     page.goto(served.address)

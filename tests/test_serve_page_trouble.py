@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.browser import Pages, in_a_browser
 from tests.conftest import Run
-from tests.page_harness import classify, crossed_model, lit, opened, until
+from tests.page_harness import RIGHT_TO_LEFT, classify, crossed_model, lit, odd_model, opened, until
 from tests.serving import LATE, Served, copied, serving
 
 if TYPE_CHECKING:
@@ -28,6 +28,22 @@ def test_a_model_that_is_replaced_shows_its_new_labels(page: "Page", tickets: Pa
         page.get_by_role("treeitem", name="Injury").first.wait_for()
         page.wait_for_selector(".row.lit")
         assert "Injury" in lit(page)
+
+
+def test_names_of_any_length_and_script_leave_room_for_the_others(page: "Page", tmp_path: Path) -> None:
+    with serving(tmp_path, [odd_model(tmp_path / "odd")]) as served:
+        opened(page, served)
+        for text in ("one alpha", "two beta"):
+            classify(page, text)
+            page.click("#explain")
+            page.wait_for_selector("#why-body:not([hidden])")
+            heights = "['#given', '#chosen', '#why-labels'].map(each => document.querySelector(each).offsetHeight)"
+            assert max(page.evaluate(heights)) < 200
+        left = "each => { const range = document.createRange(); range.selectNodeContents(each); \
+            return range.getBoundingClientRect().left - each.getBoundingClientRect().left; }"
+        name = page.locator(".row .name", has_text=RIGHT_TO_LEFT)
+        assert name.first.evaluate(left) < 2, "it stands beside its node"
+        assert page.inner_text("#chosen").startswith(f"{RIGHT_TO_LEFT} › ")
 
 
 def test_a_model_that_cannot_be_explained_says_so(pages: Pages, tickets: Path, tmp_path: Path, run: Run) -> None:

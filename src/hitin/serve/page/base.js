@@ -3,6 +3,8 @@
 export const at = (selector, inside = document) => inside.querySelector(selector);
 
 export const clean = text => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, ' ').replace(/\p{Cs}/gu, '\ufffd').trim();
+const LONGEST = 160; // letters of a name, but where it is shown in one line
+export const short = name => (name.length > LONGEST ? `${Array.from(name.slice(0, LONGEST)).slice(0, -1).join('')}…` : name);
 export const number = count => count.toLocaleString('en');
 const PLURALS = { match: 'matches' };
 export const counted = (count, noun) => `${number(count)} ${count === 1 ? noun : PLURALS[noun] || `${noun}s`}`;

@@ -1,7 +1,7 @@
 // The page: a text goes to the server, and what comes back lights up the tree.
 
 import { Answer, likeliestPath, numbersOf } from './answer.js';
-import { at, button, clean, counted, later, make, named, number, options, percent } from './base.js';
+import { at, button, clean, counted, later, make, named, number, options, percent, short } from './base.js';
 import { Controls } from './controls.js';
 import { Documents } from './documents.js';
 import { receiveFiles } from './dropping.js';
@@ -126,14 +126,15 @@ function drawGiven(labels) {
 }
 
 function pathButton(path) {
-  const label = path.at(-1), steps = taxonomy.steps(path);
+  const label = path.at(-1);
   const made = button('path', '', () => { at('#query').value = ''; search(); tree.reveal(label); choose(label); });
-  steps.forEach((step, index) => {
-    if (index) made.append(make('span', 'arrow', ' › '));
-    made.append(named('bdi', index === steps.length - 1 ? 'end' : '', step));
-  });
-  made.append(make('span', 'share', percent(answer.probabilities[label])));
+  made.append(...pathParts(path), make('span', 'share', percent(answer.probabilities[label])));
   return made;
+}
+
+function pathParts(path) { // from left to right, however each name is read
+  const name = (step, index) => named('bdi', index === path.length - 1 ? 'end' : '', step);
+  return taxonomy.steps(path).flatMap((step, index) => (index ? [make('span', 'arrow', ' › '), name(step, index)] : [name(step, index)]));
 }
 
 // ---- A label.
@@ -147,7 +148,7 @@ function choose(label) {
 function explain(labels, shown) {
   const question = { text: at('#text').value, model: model.name, ...controls.question() };
   const names = labels.map(label => taxonomy.names[label]);
-  why.explain(question, names, taxonomy.names[shown], name => taxonomy.shown(taxonomy.numbers.get(name)));
+  why.explain(question, names, taxonomy.names[shown], name => short(taxonomy.shown(taxonomy.numbers.get(name))));
   if (matchMedia('(max-width: 900px)').matches) at('#why').scrollIntoView({ block: 'start' }); // one column: it is elsewhere
 }
 
@@ -167,7 +168,7 @@ function tellChosen() {
   const limit = answer?.limits?.[label], what = controls.hasThreshold ? 'threshold' : 'stop';
   const upTo = limit >= 0 ? `given up to a ${what} of ${(limit / 100).toFixed(2)}` : `given at no ${what}`;
   const told = answer ? `: ${percent(answer.probabilities[label])}, ${upTo}` : '';
-  box.replaceChildren(named('b', '', taxonomy.steps(taxonomy.pathTo(label)).join(' › ')), told);
+  box.replaceChildren(make('b', '', ...pathParts(taxonomy.pathTo(label))), told);
 }
 
 // ---- What people do.

@@ -1,6 +1,6 @@
 // The labels as a graph. They are numbered from the top, level by level; one may stand under several parents.
 
-import { clean, fold } from './base.js';
+import { clean, fold, short } from './base.js';
 
 const BETWEEN = ' > ';
 
@@ -35,7 +35,7 @@ export class Taxonomy {
     return path;
   }
 
-  steps(path) { return path.map((label, index) => this.shownUnder(index ? path[index - 1] : -1, label)); }
+  steps(path) { return path.map((label, index) => short(this.shownUnder(index ? path[index - 1] : -1, label))); }
 
   withAbove(labels) { // Uint8Array: 1 for these and all above them
     const marked = new Uint8Array(this.size), waiting = [...labels];
