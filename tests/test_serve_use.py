@@ -19,8 +19,10 @@ import numpy as np
 import pytest
 
 from hitin.decisions import Decisions
+from hitin.errors import InputError
 from hitin.serve.batching import Closed, Unbatched
 from hitin.serve.models import Loading, Models
+from hitin.serve.settings import ServeSettings
 from tests.serving import LATE, Served, copied, serving, train_tickets
 
 KEY = "a-key-that-no-one-guesses"
@@ -75,6 +77,17 @@ def test_labels_are_explained_by_the_paths_that_answers_tell(served_tickets: Ser
         answer = served_tickets.post("/v1/explain", {"text": LATE, "labels": ["Late", wrong]})
         assert answer.status_code == 422
         assert answer.json()["error"]["message"] == "label 2 is not in the taxonomy"
+
+
+@pytest.mark.parametrize("name", ["labels.example.org:8080", "http://labels.example.org", "*", "", "a b", "[::1]"])
+def test_a_name_that_no_request_can_have_is_told_at_the_start(name: str) -> None:
+    with pytest.raises(InputError, match="is not the name of a host"):
+        ServeSettings(allowed_hosts=("labels.example.org", name))
+
+
+def test_names_and_addresses_may_be_allowed() -> None:
+    names = ("labels.example.org", "Intranet", "192.0.2.7", "::1", "2001:db8::7")
+    assert ServeSettings(allowed_hosts=names).hosts == frozenset(name.lower() for name in names)
 
 
 # What the OpenAPI document allows is what the server takes.

@@ -1,11 +1,13 @@
 """What `hitin serve` can be told. Nothing heavy is imported here."""
 
+import re
 from dataclasses import dataclass, field
 
 from hitin.errors import InputError
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LONGEST_KEY = 4096
+_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*")  # the latter is an address of IPv6
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class ServeSettings:
         for name in ("reload_every", "drain_seconds", "shutdown_seconds"):
             if not 0 <= getattr(self, name) < 1e6:
                 raise _bad(f"{name} is {getattr(self, name)}", "It is a number of seconds from 0 on.")
+        for each in self.allowed_hosts:
+            if not is_host(each):
+                raise _bad(
+                    f"{each!r} is not the name of a host", "Give it as in labels.example.org, without port or path."
+                )
         if self.api_key is not None and not is_key(self.api_key):
             raise _bad(
                 "the API key cannot be sent in a header", "It is of visible ASCII characters, at least one, no spaces."
@@ -81,6 +88,11 @@ class ServeSettings:
         if self.allowed_hosts:
             return frozenset(each.lower() for each in self.allowed_hosts)
         return frozenset({*LOOPBACK, self.host.lower()}) if self.is_loopback else None
+
+
+def is_host(name: str) -> bool:
+    """Whether the header `Host`, less its port, can be this: a name, or an address."""
+    return _HOST.fullmatch(name) is not None
 
 
 def is_key(key: str) -> bool:
