@@ -43,12 +43,10 @@ def _given(text: str, served: ServedModel, decisions: Decisions) -> list[str]:
 
 
 def _told(explanation: Explanation, places: "list[int] | range") -> Answer:
-    words = [
-        {"start": places[word.start], "end": places[word.end], "text": word.text, "weight": float(word.weight)}
-        for word in explanation.words
-    ]
-    numbers = {name: float(getattr(explanation, name)) for name in ("probability", "score", "baseline", "error")}
-    return {"label": explanation.label, **numbers, "words": words}
+    told = explanation.told
+    for word in told["words"]:
+        word["start"], word["end"] = places[word["start"]], places[word["end"]]
+    return told
 
 
 def _places(text: str) -> list[int]:
