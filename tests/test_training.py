@@ -297,14 +297,14 @@ def test_documents_are_learnt() -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_learn_what_one_does_from_twice_as_many_batches(tmp_path: Path) -> None:
-    """Also where the batches of an epoch cannot be shared evenly."""
-    options = {"count": 37, "val": 20, **STEADY}
+def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
+    """Also where a batch cannot be shared evenly, or not at all."""
+    options = {"count": 41, "val": 20, "accumulate": 2, **STEADY}
     assert train_together(tmp_path / "two", **options) == {0}
-    train_into(str(tmp_path / "one"), {**options, "accumulate": 2})
+    train_into(str(tmp_path / "one"), options)
     one, two = saved_weights(tmp_path / "one"), saved_weights(tmp_path / "two")
     for name, weight in one.items():
-        assert torch.allclose(weight, two[name], atol=1e-6), name
+        assert torch.allclose(weight, two[name], atol=1e-5), name  # sums of parts are rounded otherwise
     for single, double in zip(*(log_lines(tmp_path / name / TRAINING) for name in ("one", "two")), strict=True):
         assert single == pytest.approx(double, abs=1e-6)
 

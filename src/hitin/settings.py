@@ -34,6 +34,7 @@ class TrainingSettings:
     epochs: int = 30
     """At most; `patience` may end it earlier."""
     batch_size: int = 64
+    """Documents of a batch. Several processes share each of them."""
     batch_tokens: int = 0
     """The most tokens of a batch, padding counted: fewer documents where they are long; 0: any."""
     accumulate: int = 1

@@ -87,7 +87,7 @@ class _Trainer:
         self.accelerator, self.interrupts, self.log, self.watcher = accelerator, interrupts, log, watcher
         self.folder, self.resumable = folder, resumable
         self.processes, self.is_main = accelerator.num_processes, accelerator.is_main_process
-        self.progress = Progress(fingerprint(model, train, val, self.processes))
+        self.progress = Progress(fingerprint(model, train, val))
         self.network = model.network.to(accelerator.device)
         multiple = _MULTIPLE if accelerator.device.type == "cuda" else 1
         self.train, self.val = train.in_multiples(multiple), val and val.in_multiples(multiple)
@@ -98,9 +98,8 @@ class _Trainer:
             self.settings.seed,
             self.settings.epochs,
         )
-        self.batches_a_step: int = self.settings.accumulate * self.processes
         self.sight = model.network.method.sight(model.run.method)
-        steps = self.epochs.steps_before(self.settings.epochs, self.batches_a_step)
+        steps = self.epochs.steps_before(self.settings.epochs, self.settings.accumulate)
         self.steps = Steps(model, train, val, accelerator, steps, watcher.note)
         self.unread: list[tuple[Tensor, int]] = []
         self.known_loss = math.nan
@@ -180,8 +179,8 @@ class _Trainer:
         progress = self.progress
         batches = self.epochs.of(progress.epoch)
         groups = [
-            batches[start : start + self.batches_a_step]
-            for start in range(progress.batch, len(batches), self.batches_a_step)
+            batches[start : start + self.settings.accumulate]
+            for start in range(progress.batch, len(batches), self.settings.accumulate)
         ]
         wanted = [rows for group in groups for rows, _ in self.steps.own(group)]
         self.network.train()
@@ -204,8 +203,8 @@ class _Trainer:
         return self.epochs.batches_before(self.progress.epoch) + self.progress.batch
 
     def _steps_done(self) -> int:
-        before: int = self.epochs.steps_before(self.progress.epoch, self.batches_a_step)
-        return before + math.ceil(self.progress.batch / self.batches_a_step)
+        before: int = self.epochs.steps_before(self.progress.epoch, self.settings.accumulate)
+        return before + math.ceil(self.progress.batch / self.settings.accumulate)
 
     def _tell(self, step: int, documents: int) -> None:
         """The watcher and the log, at the same steps whether or not the run was interrupted."""

@@ -97,8 +97,8 @@ def selection_score(record: dict[str, float], by: str) -> tuple[float, float]:
     return score, -record["val_loss"]
 
 
-def fingerprint(model: "NeuralModel", train: Examples, val: Examples | None, processes: int = 1) -> str:
-    """Equal for runs that must end with equal weights."""
+def fingerprint(model: "NeuralModel", train: Examples, val: Examples | None) -> str:
+    """Equal for runs that must end with equal weights; of several processes or one, but for rounding."""
     digest = blake2b(digest_size=16)
     digest.update(_settings_of_weights(model.run).encode())
     digest.update("\0".join(model.taxonomy.labels).encode())
@@ -107,7 +107,6 @@ def fingerprint(model: "NeuralModel", train: Examples, val: Examples | None, pro
     digest.update(checksum(frozen, {}).encode())
     for examples in (train, val):
         digest.update(examples.fingerprint().encode() if examples is not None else b"none")
-    digest.update(str(processes).encode())
     return digest.hexdigest()
 
 

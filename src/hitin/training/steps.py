@@ -1,23 +1,20 @@
 """One step of training: the loss of some batches, its gradient, and the optimiser."""
 
-import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from accelerate import Accelerator
-from torch import Tensor, nn
+from torch import Tensor
 
 from hitin.batches import Batch, Examples, Rows
 from hitin.chance import seed_chance
 from hitin.errors import first_line
-from hitin.losses import LossSettings, classification_loss, positive_weights, recursive_regularisation
-from hitin.methods.interface import Seen
-from hitin.network import Network
+from hitin.losses import positive_weights
 from hitin.training.feeding import Source
+from hitin.training.objective import Objective
 from hitin.training.optimisation import build_optimiser, learning_rate_factor
 from hitin.training.recording import Recorder
 
@@ -52,27 +49,28 @@ class Steps:
         if model.run.loss.positive_weights != "none":
             weights = positive_weights(counts, len(train), model.run.loss.positive_weights).to(self.device)
         edges = torch.from_numpy(np.array(model.taxonomy.edges)).to(self.device)
-        self.plain = accelerator.prepare(_Objective(self.network, model.run.loss, edges, weights))
+        self.plain = accelerator.prepare(Objective(self.network, model.run.loss, edges, weights))
         self.objective: Any = torch.compile(self.plain, dynamic=True) if self.settings.compile else self.plain
         self.stepper = accelerator.prepare(self.optimiser)
         self.recorder = self._recorder()
 
     def own(self, group: list[Rows]) -> list[tuple[Rows, int]]:
-        """The batches of a step that fall to this process, and how many documents of each count.
+        """What of each batch of a step falls to this process, and how many of its documents count.
 
-        Where there are too few, a process computes along, so that all keep pace, but what it finds does not count.
+        The documents of a batch are dealt out in turn, so that long ones are shared too. Where there are too few, a
+        process computes along, so that all keep pace, but what it finds does not count.
         """
         rank, processes = self.accelerator.process_index, self.accelerator.num_processes
-        places = range(rank, math.ceil(len(group) / processes) * processes, processes)
-        return [(group[place], len(group[place])) if place < len(group) else (group[0], 0) for place in places]
+        parts = [rows[rank::processes] for rows in group]
+        return [(part, len(part)) if len(part) else (rows[:1], 0) for rows, part in zip(group, parts, strict=True)]
 
     def take(self, step: int, batch: int, source: Source, group: list[Rows]) -> Tensor:
         """Learn from some batches, the first of which has the number `batch`; the sum of the losses over documents.
 
-        Each of several processes takes its part of the batches, and answers with its part of the sum.
+        Each of several processes takes its part of every batch, and answers with its part of the sum.
         """
         processes = self.accelerator.num_processes
-        seed_chance(_seed_of(self.settings.seed, batch + self.accelerator.process_index), self.device)
+        seed_chance(_seed_of(self.settings.seed, batch, self.accelerator.process_index), self.device)
         documents, total = sum(map(len, group)), torch.zeros((), device=self.device)
         own = self.own(group)
         for number, (rows, counting) in enumerate(own, start=1):
@@ -134,34 +132,7 @@ class Steps:
         optimiser.grad_scale = ((length + 1e-6) / longest).clamp(min=1.0)
 
 
-class _Objective(nn.Module):
-    """From a batch to its loss (Eq. 15), with what the method adds.
-
-    It is what `accelerate` may wrap and change, so that the network itself stays as it is.
-    """
-
-    def __init__(self, network: Network, settings: LossSettings, edges: Tensor, weights: Tensor | None) -> None:
-        """`edges` (m, 2) are those of the taxonomy, `weights` (|Y|,) those of positives."""
-        super().__init__()
-        self.network = network
-        self.settings, self.edges, self.weights = settings, edges, weights
-
-    def forward(self, batch: Batch, step: int) -> Tensor:
-        network, settings = self.network, self.settings
-        text, logits = network(batch)
-        classification = partial(
-            classification_loss, targets=batch.targets, settings=settings, positive_weights=self.weights
-        )
-        parts = [*network.method.losses(Seen(network.encoder, batch, text, logits, step, classification)).values()]
-        if not network.method.replaces_loss:
-            parts.append(classification(logits))
-        if settings.regularisation:
-            weight = network.method.label_weights()
-            penalty = recursive_regularisation(weight, self.edges, form=settings.regularisation_form)
-            parts.append(settings.regularisation * penalty)
-        return torch.stack([part.float() for part in parts]).sum()
-
-
-def _seed_of(seed: int, batch: int) -> int:
-    """A seed for the dropout of each batch."""
-    return int(np.random.SeedSequence((seed, batch)).generate_state(1, np.uint64)[0] >> 1)
+def _seed_of(seed: int, batch: int, process: int) -> int:
+    """A seed for the dropout of each batch, in each process."""
+    said = (seed, batch, process) if process else (seed, batch)
+    return int(np.random.SeedSequence(said).generate_state(1, np.uint64)[0] >> 1)
