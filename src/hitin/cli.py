@@ -261,8 +261,17 @@ app.add_typer(data, name="data")
 @data.command()
 def icd10(
     out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/icd10",
+    characters: Annotated[
+        int,
+        typer.Option(
+            "--characters",
+            min=3,
+            max=7,
+            help="Labels are codes of up to so many characters: 3 are categories, 6 the codes of diagnoses, 7 all.",
+        ),
+    ] = 3,
 ) -> None:
-    """Write ICD-10-CM: a diagnosis in words to its chapter > block > category.
+    """Write ICD-10-CM: a diagnosis in words to its chapter > block > category, or down to its code.
 
     Writes taxonomy.tsv, train.jsonl (the descriptions of the codes), val.jsonl and test.jsonl (other wordings of
     the same diagnoses). Needs the extra `demo`, and no network.
@@ -271,11 +280,12 @@ def icd10(
 
         hitin data icd10
         hitin data icd10 --out diagnoses
+        hitin data icd10 --out codes --characters 6
     """
     from hitin.datasets.icd10 import show_icd10, write_icd10
 
     with busy("writing ICD-10-CM"):
-        written = write_icd10(out)
+        written = write_icd10(out, characters)
     typer.echo(show_icd10(written))
 
 
