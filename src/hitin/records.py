@@ -15,7 +15,7 @@ Record = Mapping[str, object]
 Columns = Callable[[Sequence[str]], Sequence[str]]
 """Which columns of a table are wanted; raises an `InputError` when one that is needed is not there."""
 
-_SUFFIXES: dict[str, RecordFormat] = {
+SUFFIXES: dict[str, RecordFormat] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
@@ -53,7 +53,7 @@ def recognise(source: Source) -> RecordFormat:
     first = source.first_line.lstrip()
     if first.startswith("{"):
         return "jsonl"
-    named = _SUFFIXES.get(source.suffix)
+    named = SUFFIXES.get(source.suffix)
     if named == "parquet":
         raise source.error("this is not a Parquet file", kind="unreadable", remedy="Is the suffix right?")
     if first.startswith("["):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,21 +20,30 @@ _DOCUMENTS = 2048  # of a file that are scored together: enough for batches of e
 _LIVE_DOCUMENTS = 256  # of standard input, whose answers are waited for
 _CHARACTERS = 1 << 22  # of documents that are scored together
 _PATIENCE = 0.5  # seconds: reading may wait for a person or another program
-_TEXT_SUFFIX = ".txt"
+TEXT_SUFFIX = ".txt"
 
 
 def answer_lines(chunks: Iterable[list[Document]], answers: Answers, encoding: str = "utf-8") -> Generator[str]:
-    """The answers to each chunk as lines of JSON, in this encoding or else in ASCII.
+    """The answers to each chunk as lines of JSON, in this encoding or else in ASCII."""
+    with closing(answer_records(chunks, answers)) as answered:
+        for records in answered:
+            yield as_lines(records, encoding)
 
-    While some documents are answered, the next are scored, and those after them read.
-    """
+
+def answer_records(chunks: Iterable[list[Document]], answers: Answers) -> Generator[list[dict[str, Any]]]:
+    """The answers to each chunk. While some documents are answered, the next are scored, and those after them read."""
     model = answers.classifier.model_
     with Workers() as workers:
         read = ((chunk, model.prepared([document.text for document in chunk])) for chunk in chunks)
         ready = workers.ahead(read, patience=_PATIENCE)
         scored = workers.ahead((chunk, model.prepared_logits(each, workers.check)) for chunk, each in ready)
         for chunk, logits in scored:
-            yield "".join(_line(record, encoding) + "\n" for record in answers.of(chunk, logits))
+            yield answers.of(chunk, logits)
+
+
+def as_lines(records: Iterable[dict[str, Any]], encoding: str = "utf-8") -> str:
+    """A line of JSON for each record, in this encoding or else in ASCII."""
+    return "".join(_line(record, encoding) + "\n" for record in records)
 
 
 def _line(record: dict[str, Any], encoding: str) -> str:
@@ -101,7 +111,7 @@ class Texts:
             return self.format
         if isinstance(source, LiveInput) and not source.head.startswith(b"PAR1"):
             return "jsonl" if source.first_line.lstrip().startswith("{") else "text"
-        return "text" if source.suffix == _TEXT_SUFFIX else "auto"
+        return "text" if source.suffix == TEXT_SUFFIX else "auto"
 
 
 def _text_lines(source: Source) -> Iterator[Document]:

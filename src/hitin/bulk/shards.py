@@ -1,0 +1,139 @@
+"""Which files of a folder are scored, and the file of answers that each becomes."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from hitin.commands.prediction import TEXT_SUFFIX
+from hitin.compression import format_suffix, of_path
+from hitin.errors import InputError, listed, shown
+from hitin.files import STANDARD_INPUT
+from hitin.option_values import bad_option
+from hitin.records import SUFFIXES
+
+AnswerFormat = Literal["auto", "jsonl", "parquet"]
+"""What answers are written as; `auto` is Parquet for Parquet, else JSON lines, compressed as the documents are."""
+
+_KNOWN = (*SUFFIXES, TEXT_SUFFIX)
+_PARQUET = ".parquet"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A file of documents."""
+
+    file: str
+    name: str
+    """Of the file of answers, in the folder of all answers; always with `/`."""
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Found:
+    """The shards of what was named, in order, and the files that are left aside: what they are is not known."""
+
+    shards: list[Shard]
+    others: list[str]
+
+
+def find_shards(
+    inputs: Iterable[str | Path], out: str | Path, *, format: str = "auto", to: AnswerFormat = "auto"
+) -> Found:
+    """The files of folders and those that are named themselves. Nothing is written over what is read."""
+    shards: list[Shard] = []
+    others: list[str] = []
+    for given in map(Path, inputs):
+        _check_apart(given, Path(out))
+        for path in _files(given) if given.is_dir() else [given]:
+            if given.is_dir() and format == "auto" and format_suffix(path) not in _KNOWN:
+                others.append(str(path))
+                continue
+            name = path.relative_to(given) if given.is_dir() else Path(path.name)
+            shards.append(Shard(str(path), answers_name(name, format, to), _size(path)))
+    if not shards:
+        raise _no_shards(others)
+    _check_names(shards, Path(out))
+    return Found(shards, others)
+
+
+def answers_name(file: Path, format: str, to: AnswerFormat) -> str:
+    """`a/b.jsonl.gz` of `a/b.csv.gz`; a suffix that is not known is kept."""
+    if to not in get_args(AnswerFormat):
+        raise bad_option(f"answers cannot be written as {shown(to)}", "They are jsonl or parquet.")
+    compression = file.suffix if of_path(file) else ""
+    suffix = format_suffix(file)
+    bare = file.with_name(file.name.removesuffix(compression))
+    bare = bare.with_suffix("") if suffix in _KNOWN else bare
+    is_parquet = to == "parquet" or (to == "auto" and (format == "parquet" or suffix == _PARQUET))
+    return f"{bare.as_posix()}{_PARQUET if is_parquet else '.jsonl' + compression}"
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The files of a folder and of those in it, but for the hidden and those that begin with `_`, as Spark's do."""
+
+    def refuse(error: OSError) -> None:
+        raise InputError(
+            f"the folder cannot be read ({error.strerror})",
+            kind="unreadable",
+            file=str(error.filename),
+            remedy="Check its permissions.",
+        ) from error
+
+    for parent, folders, files in os.walk(folder, onerror=refuse):
+        folders[:] = sorted(filter(_is_shown, folders))
+        yield from (Path(parent, name) for name in sorted(filter(_is_shown, files)))
+
+
+def _is_shown(name: str) -> bool:
+    return not name.startswith((".", "_"))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # told when it is read
+        return 0
+
+
+def _check_apart(given: Path, out: Path) -> None:
+    if str(given) == STANDARD_INPUT:
+        raise bad_option("standard input is no shard", "Name a folder or files, or leave out --engine.")
+    if not given.exists():
+        raise InputError("there is no such file or folder", kind="missing-file", file=str(given), remedy="Check it.")
+    if given.is_dir() and out.resolve().is_relative_to(given.resolve()):
+        raise InputError(
+            "the answers would lie among the documents",
+            kind="bad-option",
+            file=str(out),
+            remedy="Choose another --out.",
+        )
+
+
+def _no_shards(others: Sequence[str]) -> InputError:
+    aside = f"; not known by their suffixes: {listed([Path(name).name for name in others])}" if others else ""
+    return InputError(
+        f"there are no files of documents{aside}",
+        kind="no-documents",
+        remedy=f"They end in {', '.join(_KNOWN)}, perhaps compressed; --format names the format of others.",
+    )
+
+
+def _check_names(shards: Sequence[Shard], out: Path) -> None:
+    """No two become the same file, nor does one become what is read."""
+    read = {str(Path(shard.file).resolve()) for shard in shards}
+    taken: dict[str, str] = {}
+    for shard in shards:
+        before = taken.setdefault(shard.name, shard.file)
+        if before != shard.file:
+            raise InputError(
+                f"its answers and those of {shown(before)} would both be {shown(shard.name)}",
+                kind="clash",
+                file=shard.file,
+                remedy="Rename one of them, or score them into folders of their own.",
+            )
+        if str((out / shard.name).resolve()) in read:
+            raise InputError(
+                "its answers would take its place", kind="clash", file=shard.file, remedy="Choose another --out."
+            )
