@@ -26,6 +26,8 @@ class Examples:
     """Of a frozen encoder, one for each document."""
     multiple: int = 1
     """The lengths of batches are multiples of it. On a GPU, what is prepared for a length serves more batches."""
+    in_pairs: bool = False
+    """Whether batches name the labels of their documents in place of a table by all labels."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -35,6 +37,9 @@ class Examples:
 
     def in_multiples(self, multiple: int) -> "Examples":
         return replace(self, multiple=multiple)
+
+    def in_pairs_of_labels(self) -> "Examples":
+        return replace(self, in_pairs=True)
 
     def label_counts(self) -> NDArray[np.int64]:
         """How many documents have each label."""
@@ -49,11 +54,15 @@ class Examples:
         return digest.hexdigest()
 
     def batch(self, rows: Rows) -> "Batch":
-        targets = torch.from_numpy(self.labels.indicators(rows, self.label_count))
+        targets, pairs = None, None
+        if self.in_pairs:
+            pairs = torch.from_numpy(self.labels.pairs(rows))
+        else:
+            targets = torch.from_numpy(self.labels.indicators(rows, self.label_count))
         if self.vectors is not None:
-            return Batch(None, None, targets, self.vectors[torch.from_numpy(rows)])
+            return Batch(None, None, targets, self.vectors[torch.from_numpy(rows)], pairs)
         ids = torch.from_numpy(self.tokens.padded(rows, multiple=self.multiple))
-        return Batch(ids, torch.from_numpy(self.tokens.lengths[rows]), targets, None)
+        return Batch(ids, torch.from_numpy(self.tokens.lengths[rows]), targets, None, pairs)
 
 
 @dataclass(frozen=True)
@@ -64,27 +73,37 @@ class Batch:
     """(B, L)"""
     lengths: Tensor | None
     """(B,), on the CPU, where packing wants them; in recorded steps beside the rest."""
-    targets: Tensor
-    """(B, |Y|)"""
+    targets: Tensor | None
+    """(B, |Y|); none where there are `pairs`."""
     vectors: Tensor | None
     """(B, d)"""
+    pairs: Tensor | None = None
+    """(2, n): documents and the labels they have, both by number, where there are too many labels for a table."""
 
     def __len__(self) -> int:
-        return len(self.targets)
+        return next(len(each) for each in (self.targets, self.ids, self.vectors) if each is not None)
+
+    @property
+    def table(self) -> Tensor:
+        """(B, |Y|): the targets, for those that cannot do without."""
+        if self.targets is None:
+            raise ValueError("the labels of this batch are in pairs")
+        return self.targets
 
     def to(self, device: torch.device) -> "Batch":
         def moved(tensor: Tensor | None) -> Tensor | None:
             return None if tensor is None else tensor.to(device, non_blocking=True)
 
-        return Batch(moved(self.ids), self.lengths, self.targets.to(device, non_blocking=True), moved(self.vectors))
+        rest = moved(self.targets), moved(self.vectors), moved(self.pairs)
+        return Batch(moved(self.ids), self.lengths, *rest)
 
     def pinned(self) -> "Batch":
         """In memory that a GPU reads by itself."""
-        return Batch(*(None if tensor is None else tensor.pin_memory() for tensor in self._tensors()))  # type: ignore[arg-type]
+        return Batch(*(None if tensor is None else tensor.pin_memory() for tensor in self._tensors()))
 
     def like(self, device: torch.device) -> "Batch":
         """One of the same shape, all of it on the device."""
-        return Batch(*(None if tensor is None else tensor.to(device) for tensor in self._tensors()))  # type: ignore[arg-type]
+        return Batch(*(None if tensor is None else tensor.to(device) for tensor in self._tensors()))
 
     def fill(self, other: "Batch") -> None:
         """Take the numbers of another batch of the same shape."""
@@ -97,7 +116,7 @@ class Batch:
         return tuple(None if tensor is None else tensor.shape for tensor in self._tensors())
 
     def _tensors(self) -> tuple[Tensor | None, ...]:
-        return self.ids, self.lengths, self.targets, self.vectors
+        return self.ids, self.lengths, self.targets, self.vectors, self.pairs
 
 
 class Epochs:

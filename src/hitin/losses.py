@@ -44,6 +44,12 @@ class LossSettings:
     regularisation: float = 1e-6
     """Lambda of Eq. 15."""
     regularisation_form: Regularisation = "difference"
+    negatives: int = 0
+    """Of the labels that no document of a batch has, how many count, chosen by chance and weighted so that the loss
+    stays the same on average; 0: all. For the methods `hitin` and `flat`."""
+    labels_at_once: int = 16_384
+    """With more labels, the loss is computed some labels at a time, where the method allows it: a table of the
+    documents of a batch by all labels is never made."""
 
     def __post_init__(self) -> None:
         _check_choice("loss", self.loss, get_args(LossKind))
@@ -53,6 +59,9 @@ class LossSettings:
         _check_choice("form of the regularisation", self.regularisation_form, get_args(Regularisation))
         if not 0 <= self.regularisation < float("inf"):
             raise _bad_option(f"the regularisation is {self.regularisation}", "It is a number from 0 up, such as 1e-6.")
+        if self.negatives < 0 or self.labels_at_once < 0:
+            least = min(self.negatives, self.labels_at_once)
+            raise _bad_option(f"{least} is no number of labels", "negatives and labels_at_once are 0 or more.")
         if self.loss == "focal" and self.clip:
             raise _bad_option("the focal loss has no clip", "Choose the asymmetric loss, which has one.")
 
@@ -95,12 +104,21 @@ def classification_loss(
         positive_weights = positive_weights.to(logits)
     if settings.loss == "bce":
         return functional.binary_cross_entropy_with_logits(logits, targets, pos_weight=positive_weights)
-    gamma_positive, gamma_negative, clip = settings.resolved
-    positives = targets * _focused(functional.logsigmoid(-logits), functional.logsigmoid(logits), gamma_positive)
+    positives = targets * loss_of_positives(logits, settings)
     if positive_weights is not None:
         positives = positives * positive_weights
-    negatives = (1 - targets) * _focused(*_log_negatives(logits, clip), gamma_negative)
-    return -(positives + negatives).mean()
+    return (positives + (1 - targets) * loss_of_negatives(logits, settings)).mean()
+
+
+def loss_of_positives(logits: Tensor, settings: LossSettings) -> Tensor:
+    """Of each decision, as one on a label that the document has; without its weight."""
+    return -_focused(functional.logsigmoid(-logits), functional.logsigmoid(logits), settings.resolved[0])
+
+
+def loss_of_negatives(logits: Tensor, settings: LossSettings) -> Tensor:
+    """Of each decision, as one on a label that the document has not."""
+    _, gamma, clip = settings.resolved
+    return -_focused(*_log_negatives(logits, clip), gamma)
 
 
 def _focused(log_wrong: Tensor, log_right: Tensor, gamma: float) -> Tensor:

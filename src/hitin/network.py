@@ -38,6 +38,10 @@ class Network(nn.Module):
     def forward(self, batch: Batch) -> tuple[Encoded, Tensor]:
         return self.method.score(self.encoder, batch)
 
+    def features(self, batch: Batch) -> Tensor:
+        """(B, d): what the last layer of a linear method is laid on."""
+        return self.method.features(encoded(self.encoder, batch))
+
     def fill(self, tensors: Mapping[str, Tensor]) -> None:
         """Take weights; of what only training needs, those that have a place here."""
         has_auxiliary = self.method.auxiliary is not None

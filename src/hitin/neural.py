@@ -32,6 +32,7 @@ from hitin.methods.interface import Facts, Method
 from hitin.model import Advance, Model
 from hitin.names import PATH_SEPARATOR
 from hitin.network import Network, for_use, logits_of
+from hitin.option_values import bad_option
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.token_cache import TokenCache
@@ -78,6 +79,11 @@ class NeuralModel(Model):
             if warning and watcher:
                 watcher.note(f"warning: {warning}")
             method = module(taxonomy, encoder.widths, run.method)
+        if run.loss.negatives and not method.is_linear:
+            problem = (
+                f"the method {run.method_name} needs all labels, not {run.loss.negatives:,} negatives of each batch"
+            )
+            raise bad_option(problem, "Leave out negatives, or choose the method hitin or flat.")
         return cls(Network(encoder, method), tokenizer, taxonomy, run, coverage)
 
     @classmethod
@@ -133,7 +139,13 @@ class NeuralModel(Model):
     ) -> Examples:
         """Their tokens perhaps from a cache."""
         tokens = self.tokens(texts) if cache is None else self._kept_tokens(texts, cache)
-        return Examples(tokens, Ragged.of(labels), len(self.taxonomy))
+        return Examples(tokens, Ragged.of(labels), len(self.taxonomy), in_pairs=self._is_in_blocks)
+
+    @property
+    def _is_in_blocks(self) -> bool:
+        """Whether labels are so many that the last layer is computed some labels at a time, or not for all of them."""
+        loss = self.run.loss
+        return self.network.method.is_linear and (bool(loss.negatives) or len(self.taxonomy) > loss.labels_at_once)
 
     def _kept_tokens(self, texts: Sequence[str], cache: TokenCache) -> Ragged:
         return kept_numbers(cache, self.tokenizer, texts, _encoder_settings(self.run).max_length)

@@ -60,8 +60,14 @@ class Ragged:
     def indicators(self, rows: NDArray[np.int64], width: int) -> NDArray[np.float32]:
         """(rows, width): 1 where a row names the column."""
         table = np.zeros((len(rows), width), dtype=np.float32)
-        table[np.repeat(np.arange(len(rows)), self.lengths[rows]), self._values_of(rows)] = 1
+        owners, values = self.pairs(rows)
+        table[owners, values] = 1
         return table
+
+    def pairs(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(2, n): the place of a row among these, and each of its values."""
+        owners = np.repeat(np.arange(len(rows)), self.lengths[rows])
+        return np.stack([owners, self._values_of(rows)])
 
     def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the values of some rows stand, one row after the other."""

@@ -30,6 +30,7 @@ class Flat(Method):
     def __init__(self, taxonomy: Taxonomy, widths: Widths, settings: FlatSettings) -> None:
         super().__init__(taxonomy, widths, settings)
         self.fidelity = settings.fidelity
+        self.is_linear = settings.fidelity == "clean"
         self.dropout = nn.Dropout(settings.dropout)
         self.classifier = nn.Linear(widths.document, len(taxonomy))
 
@@ -38,5 +39,9 @@ class Flat(Method):
         if self.fidelity == "upstream":  # a dropped logit is 0, one half: the training loss cannot fall far
             logits = self.dropout(self.classifier(text.vector))
         else:
-            logits = self.classifier(self.dropout(text.vector))
+            logits = self.classifier(self.features(text))
         return logits
+
+    def features(self, text: Encoded) -> Tensor:
+        dropped: Tensor = self.dropout(text.vector)
+        return dropped

@@ -23,6 +23,7 @@ from torch.nn import functional
 from hitin.coding_tree import CodingTree, coding_tree
 from hitin.coding_tree.construction import Method as TreeMethod
 from hitin.encoders.interface import Encoded, Widths
+from hitin.label_blocks import LastLayer
 from hitin.methods.interface import Method, prior_logits
 from hitin.methods.node_norm import NodeBatchNorm, are_many, outer, remember, wide
 from hitin.option_values import bad_option, check_choices, check_parts
@@ -66,6 +67,7 @@ class HiTIN(Method):
     """Leaves -> layers 1 .. K -> pooled layers -> logits."""
 
     repeats = True
+    is_linear = True
 
     tree: CodingTree
     pool_shares: Tensor
@@ -104,8 +106,16 @@ class HiTIN(Method):
             self.classifier.bias.zero_()[0] = prior_logits(label_counts, documents)
 
     def forward(self, text: Encoded) -> Tensor:
-        logits: Tensor = self.classifier(self.dropout(self.read_out(text.vector)))  # Eq. 12
+        logits: Tensor = self.classifier(self.features(text))  # Eq. 12
         return logits
+
+    def features(self, text: Encoded) -> Tensor:
+        """(B, d_T): the vector of the whole tree."""
+        whole: Tensor = self.dropout(self.read_out(text.vector))
+        return whole
+
+    def last_layer(self) -> LastLayer:
+        return LastLayer(self.classifier.weight, self.classifier.whole_bias())
 
     def read_out(self, text: Tensor) -> Tensor:
         """(B, d) -> (B, d_T): the vector of the whole tree.
@@ -245,8 +255,11 @@ class TreeClassifier(nn.Module):
         self.bias = nn.Parameter(torch.zeros(biases, labels))
 
     def forward(self, tree: Tensor) -> Tensor:
-        bias = self.bias[0] if len(self.bias) == 1 else self.bias.sum(dim=0)
-        return functional.linear(tree, self.weight, bias)
+        return functional.linear(tree, self.weight, self.whole_bias())
+
+    def whole_bias(self) -> Tensor:
+        """(|Y|,)"""
+        return self.bias[0] if len(self.bias) == 1 else self.bias.sum(dim=0)
 
 
 class LeafLayer:

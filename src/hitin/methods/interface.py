@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from hitin.batches import Batch, Examples
 from hitin.encoders.interface import Encoded, Sight, TextEncoder, Widths, encoded
+from hitin.label_blocks import LastLayer
 from hitin.taxonomy import Taxonomy
 from hitin.tokens import Ragged
 
@@ -51,7 +52,7 @@ class Seen(NamedTuple):
     @property
     def targets(self) -> Tensor:
         """(B, |Y|)"""
-        return self.batch.targets
+        return self.batch.table
 
 
 class Method(nn.Module):
@@ -76,6 +77,10 @@ class Method(nn.Module):
     repeats: ClassVar[bool] = False
     """Whether training computes the same for every batch of a shape, without a look at the numbers or at the step on
     the way: such steps can be recorded on a GPU and replayed."""
+
+    is_linear: bool = False
+    """Whether the logits are the `last_layer` of the `features` of a document, and nothing else is learnt from them:
+    then they can be computed some labels at a time, where labels are very many."""
 
     classifier: Any
     """The last layer: a row of `weight` and a number of `bias` for each label, where `start` and `label_weights` are
@@ -126,6 +131,14 @@ class Method(nn.Module):
     def forward(self, text: Encoded) -> Tensor:
         """(B, |Y|): the logits."""
         raise NotImplementedError
+
+    def features(self, text: Encoded) -> Tensor:
+        """(B, d): what the last layer is laid on, where the method `is_linear`."""
+        raise NotImplementedError
+
+    def last_layer(self) -> LastLayer:
+        """From the features to the logits."""
+        return LastLayer(self.classifier.weight, self.classifier.bias)
 
     def losses(self, seen: Seen) -> dict[str, Tensor]:  # noqa: ARG002
         """What is added to the classification loss in training, by name."""

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from hitin.batches import Batch
+from hitin.label_blocks import Positives, chosen_by_chance, loss_in_blocks
 from hitin.losses import LossSettings, classification_loss, recursive_regularisation
 from hitin.methods.interface import Seen
 from hitin.network import Network
@@ -24,16 +25,29 @@ class Objective(nn.Module):
         self.settings, self.edges, self.weights = settings, edges, weights
 
     def forward(self, batch: Batch, step: int) -> Tensor:
-        network, settings = self.network, self.settings
-        text, logits = network(batch)
-        classification = partial(
-            classification_loss, targets=batch.targets, settings=settings, positive_weights=self.weights
-        )
-        parts = [*network.method.losses(Seen(network.encoder, batch, text, logits, step, classification)).values()]
-        if not network.method.replaces_loss:
-            parts.append(classification(logits))
+        settings = self.settings
+        parts = self._of_table(batch, step) if batch.pairs is None else [self._in_blocks(batch, batch.pairs)]
         if settings.regularisation:
-            weight = network.method.label_weights()
+            weight = self.network.method.label_weights()
             penalty = recursive_regularisation(weight, self.edges, form=settings.regularisation_form)
             parts.append(settings.regularisation * penalty)
         return torch.stack([part.float() for part in parts]).sum()
+
+    def _of_table(self, batch: Batch, step: int) -> list[Tensor]:
+        """From the logits of all labels."""
+        network = self.network
+        text, logits = network(batch)
+        classification = partial(
+            classification_loss, targets=batch.table, settings=self.settings, positive_weights=self.weights
+        )
+        parts = [*network.method.losses(Seen(network.encoder, batch, text, logits, step, classification)).values()]
+        return parts if network.method.replaces_loss else [*parts, classification(logits)]
+
+    def _in_blocks(self, batch: Batch, pairs: Tensor) -> Tensor:
+        """Some labels at a time. Which of them count comes from the chance that belongs to the batch."""
+        positives, method, settings = Positives(*pairs), self.network.method, self.settings
+        features, layer = self.network.features(batch), method.last_layer()
+        chosen = None
+        if settings.negatives:
+            chosen = chosen_by_chance(positives.labels, len(layer.weight), settings.negatives)
+        return loss_in_blocks(features, layer, positives, settings, positive_weights=self.weights, chosen=chosen)

@@ -8,6 +8,7 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from hitin.batches import Batch, Examples
+from hitin.label_blocks import Positives, judged_in_blocks
 from hitin.losses import classification_loss
 from hitin.metrics import Counts, macro_f1, micro_f1
 from hitin.model import Advance
@@ -49,8 +50,10 @@ def validation_scores(
 def _judged(network: Network, accelerator: Accelerator, batch: Batch) -> tuple[Tensor, Tensor]:
     """The loss of a batch, the mean over its documents, and its counts."""
     with accelerator.autocast():
+        if batch.pairs is not None:
+            return judged_in_blocks(network.features(batch), network.method.last_layer(), Positives(*batch.pairs))
         logits = network(batch)[1]
-    return classification_loss(logits, batch.targets), counts_of(logits > 0, batch.targets > 0.5)
+    return classification_loss(logits, batch.table), counts_of(logits > 0, batch.table > 0.5)
 
 
 def counts_of(given: Tensor, actual: Tensor) -> Tensor:

@@ -1,0 +1,216 @@
+"""Very many labels: the last layer some labels at a time, negatives chosen by chance, decisions on the best labels."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from hitin import InputError
+from hitin.batches import Examples
+from hitin.label_blocks import Blocks, Chosen, LastLayer, Positives, chosen_by_chance, judged_in_blocks, loss_in_blocks
+from hitin.losses import LossSettings, classification_loss, positive_weights
+from hitin.tokens import Ragged
+from hitin.training.validation import counts_of
+from tests.training_harness import STEADY, TAXONOMY, classifier, documents
+
+DOCUMENTS, LABELS, WIDTH = 5, 23, 4
+LOSSES = [
+    LossSettings(),
+    LossSettings("focal"),
+    LossSettings("focal", gamma_positive=0.5, gamma_negative=0.0),
+    LossSettings("asymmetric"),
+    LossSettings("asymmetric", gamma_positive=1.0, clip=0.2),
+]
+IN_BLOCKS: dict[str, Any] = {"labels_at_once": 1}
+"""Few labels treated as very many."""
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven labels in a block, so that the last has fewer."""
+    monkeypatch.setattr("hitin.label_blocks._CELLS", {"cpu": 7 * DOCUMENTS})
+
+
+class Given:
+    """Some documents, with logits of both signs, and a table of the labels they have: some none, one label on all."""
+
+    def __init__(self, dtype: torch.dtype = torch.float64, seed: int = 0) -> None:
+        chance = torch.Generator().manual_seed(seed)
+        self.features = torch.randn(DOCUMENTS, WIDTH, generator=chance, dtype=dtype, requires_grad=True)
+        weight = 2 * torch.randn(LABELS, WIDTH, generator=chance, dtype=dtype)
+        bias = torch.randn(LABELS, generator=chance, dtype=dtype)
+        self.layer = LastLayer(weight.requires_grad_(), bias.requires_grad_())
+        self.targets = (torch.rand(DOCUMENTS, LABELS, generator=chance) < 0.2).to(dtype)
+        self.targets[1] = 0
+        self.targets[:, 3] = 1
+        shuffled = torch.randperm(int(self.targets.sum()), generator=chance)
+        self.positives = Positives(*(each[shuffled] for each in torch.nonzero(self.targets, as_tuple=True)))
+        self.weights = positive_weights(self.targets.sum(dim=0).long().numpy(), DOCUMENTS)
+
+    @property
+    def learnt(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.features, *self.layer
+
+    def logits(self) -> Tensor:
+        return functional.linear(self.features, *self.layer)
+
+    def gradient(self, loss: Tensor) -> list[Tensor]:
+        return list(torch.autograd.grad(3 * loss, self.learnt))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("settings", LOSSES, ids=str)
+def test_the_loss_in_blocks_and_its_gradient_are_those_of_the_whole_table(
+    settings: LossSettings, weighted: bool
+) -> None:
+    given = Given()
+    weights = given.weights if weighted else None
+    plain = classification_loss(given.logits(), given.targets, settings, positive_weights=weights)
+    found = loss_in_blocks(given.features, given.layer, given.positives, settings, positive_weights=weights)
+    torch.testing.assert_close(found, plain, rtol=1e-12, atol=0)
+    torch.testing.assert_close(given.gradient(found), given.gradient(plain), rtol=1e-10, atol=1e-14)
+
+
+def test_the_gradient_agrees_with_small_changes() -> None:
+    given = Given()
+
+    def loss(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return loss_in_blocks(features, LastLayer(weight, bias), given.positives, LossSettings("asymmetric", clip=0.0))
+
+    assert torch.autograd.gradcheck(loss, given.learnt)
+
+
+def test_no_block_holds_more_than_its_share_of_the_table() -> None:
+    given = Given()
+    blocks = list(Blocks(given.features, given.layer, given.positives))
+    assert [block.logits.shape[1] for block in blocks] == [7, 7, 7, 2]
+    torch.testing.assert_close(torch.cat([block.logits for block in blocks], dim=1), given.logits())
+
+
+def test_in_mixed_precision_the_loss_is_near_that_of_the_table_and_the_gradient_is_finite() -> None:
+    given = Given(torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        plain = classification_loss(given.logits(), given.targets)
+        found = loss_in_blocks(given.features, given.layer, given.positives, LossSettings())
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, plain, rtol=0.02, atol=0.01)
+    for mine, theirs in zip(given.gradient(found), given.gradient(plain), strict=True):
+        assert mine.dtype == torch.float32
+        torch.testing.assert_close(mine, theirs, rtol=0.1, atol=0.01)
+
+
+def test_documents_without_labels_have_a_loss_too() -> None:
+    given = Given()
+    nothing = Positives(*torch.zeros(2, 0, dtype=torch.int64))
+    found = loss_in_blocks(given.features, given.layer, nothing, LossSettings())
+    torch.testing.assert_close(found, classification_loss(given.logits(), torch.zeros_like(given.targets)))
+
+
+@pytest.mark.parametrize("settings", LOSSES[:4:3], ids=str)
+def test_over_all_choices_of_negatives_the_mean_of_losses_and_gradients_is_the_whole(settings: LossSettings) -> None:
+    given = Given()
+    held = given.positives.labels.unique()
+    others = [label for label in range(LABELS) if label not in held.tolist()]
+    assert len(others) >= 3
+    losses, gradients = [], []
+    for first, one in enumerate(others):  # every pair once: each is as likely as any other
+        for two in others[first + 1 :]:
+            labels = torch.tensor(sorted([*held.tolist(), one, two]))
+            scale = torch.where(torch.isin(labels, held), 1.0, len(others) / 2)
+            chosen = Chosen(labels, scale)
+            loss = loss_in_blocks(given.features, given.layer, given.positives, settings, chosen=chosen)
+            losses.append(loss.detach())
+            gradients.append(given.gradient(loss))
+    plain = classification_loss(given.logits(), given.targets, settings)
+    torch.testing.assert_close(torch.stack(losses).mean(), plain.detach())
+    means = [torch.stack(each).mean(dim=0) for each in zip(*gradients, strict=True)]
+    torch.testing.assert_close(means, given.gradient(plain))
+
+
+def test_negatives_are_chosen_alike_by_the_same_chance_and_each_as_often_as_any_other() -> None:
+    held, times = torch.tensor([4, 4, 0, 9]), torch.zeros(12)
+    for seed in range(2000):
+        torch.manual_seed(seed)
+        chosen = chosen_by_chance(held, 12, 3)
+        assert chosen is not None
+        assert chosen.labels.tolist() == sorted(set(chosen.labels.tolist()))
+        assert [float(scale) for label, scale in zip(*chosen, strict=True) if int(label) in (0, 4, 9)] == [1.0] * 3
+        assert float(chosen.scale.sum()) == pytest.approx(12)
+        times[chosen.labels] += 1
+    torch.manual_seed(seed)
+    again = chosen_by_chance(held, 12, 3)
+    assert again is not None
+    assert again.labels.tolist() == chosen.labels.tolist()
+    assert times[[0, 4, 9]].tolist() == [2000] * 3
+    rest = [label for label in range(12) if label not in (0, 4, 9)]
+    assert times[rest].numpy() == pytest.approx(np.full(9, 2000 / 3), rel=0.12)  # four deviations
+
+
+def test_no_more_negatives_than_there_are_means_all() -> None:
+    assert chosen_by_chance(torch.tensor([0, 1]), 5, 3) is None
+    assert chosen_by_chance(torch.tensor([0, 1]), 5, 2) is not None
+
+
+def test_counts_in_blocks_are_those_of_the_table() -> None:
+    given = Given(torch.float32)
+    logits = given.logits().detach()
+    loss, counts = judged_in_blocks(given.features.detach(), given.layer, given.positives)
+    torch.testing.assert_close(loss, classification_loss(logits, given.targets))
+    assert counts.tolist() == counts_of(logits > 0, given.targets > 0.5).tolist()
+
+
+def test_a_batch_names_its_labels_in_pairs() -> None:
+    examples = Examples(Ragged.of([[5], [6, 7], [8]]), Ragged.of([[0, 2], [], [1]]), 3)
+    rows = np.array([2, 1, 0])
+    batch, table = examples.in_pairs_of_labels().batch(rows), examples.batch(rows)
+    assert batch.targets is None
+    assert batch.pairs is not None
+    assert batch.pairs.tolist() == [[0, 2, 2], [1, 0, 2]]
+    assert len(batch) == len(table) == 3
+    with pytest.raises(ValueError, match="in pairs"):
+        _ = batch.table
+    assert batch.to(torch.device("meta")).pairs.device.type == "meta"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("method", ["hitin", "flat"])
+def test_training_in_blocks_is_training(method: str) -> None:
+    texts, labels = documents(60)
+    own = STEADY if method == "hitin" else {name: STEADY[name] for name in ("embedding_dropout", "dropout")}
+    own = own | {"method": method, "epochs": 2}
+    plain, blocks = classifier(**own), classifier(**own, **IN_BLOCKS)
+    for each in (plain, blocks):
+        each.fit(texts, labels, (texts[:30], labels[:30]))
+    one, other = (dict(each.model_.tensors()) for each in (plain, blocks))
+    assert one.keys() == other.keys()
+    torch.testing.assert_close(other, one, rtol=1e-3, atol=2e-4)
+    for mine, theirs in zip(blocks.history_.epochs, plain.history_.epochs, strict=True):
+        for name in ("loss", "val_loss", "micro_f1", "macro_f1"):
+            assert mine[name] == pytest.approx(theirs[name], rel=1e-3, abs=1e-4)
+    assert blocks.predict(texts[:20]) == plain.predict(texts[:20])
+
+
+def test_with_chosen_negatives_it_learns_and_repeats_itself() -> None:
+    texts, labels = documents(120)
+    options: dict[str, Any] = {"negatives": 2, "epochs": 8}
+    one, other = (classifier(**options).fit(texts, labels, (texts, labels)) for _ in range(2))
+    assert one.score(texts, labels) > 0.6  # with all labels it is no more
+    for name, tensor in one.model_.tensors().items():
+        assert torch.equal(tensor, other.model_.tensors()[name]), name
+
+
+def test_methods_that_need_all_labels_refuse_chosen_negatives() -> None:
+    texts, labels = documents(20)
+    with pytest.raises(InputError, match="hiagm-tp needs all labels"):
+        classifier(method="hiagm-tp", negatives=2).fit(texts, labels)
+    with pytest.raises(InputError, match="0 or more"):
+        replace(LossSettings(), negatives=-1)
+
+
+def test_a_method_that_needs_all_labels_trains_with_a_table() -> None:
+    texts, labels = documents(20)
+    found = classifier(method="hiagm-tp", epochs=1, **IN_BLOCKS).fit(texts, labels)
+    assert len(found.classes_) == len(TAXONOMY)
