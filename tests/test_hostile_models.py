@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +28,7 @@ from hitin.methods.linear import VOCABULARY
 from hitin.model_folder import DECISIONS, EXPORT, HISTORY, MANIFEST, RUN, TAXONOMY, WEIGHTS
 from hitin.neural import ENCODER, TOKENIZER
 from hitin.training.checkpoint import save_tensors
-from tests.exports import exported, trained_on_bag
-from tests.training_harness import BERT, TINY, classifier, documents, fitted, tiny_bert
-
-Spoil = Callable[[Path], object]
+from tests.model_folders import Spoil, save_bag, save_bert, save_linear, save_words, spoilt
 
 SECONDS = 5.0
 MEGABYTES = 400
@@ -43,12 +39,8 @@ MEGABYTES = 400
 def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A folder of each kind."""
     root = tmp_path_factory.mktemp("models")
-    fitted().save(root / "words")
-    bert = tiny_bert(root / "bert-weights")
-    classifier(**dict.fromkeys(TINY) | BERT, encoder=bert).fit(*documents(16)).save(root / "bert")
-    linear = HierarchicalTextClassifier(classifier().taxonomy, method="linear", validation=0)
-    linear.fit(*documents(40)).save(root / "linear")
-    exported(trained_on_bag(), root / "bag")
+    for name, save in (("words", save_words), ("bert", save_bert), ("linear", save_linear), ("bag", save_bag)):
+        save(root / name)
     shutil.copytree(root / "bag" / "onnx", root / "onnx")
     return {name: root / name for name in ("words", "bert", "linear", "bag", "onnx")}
 
@@ -66,27 +58,6 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     yield tried
     assert not tried
-
-
-def spoilt(original: Path, folder: Path, spoil: Spoil) -> Path:
-    """A copy with something changed, and the right checksums."""
-    copy = folder / "hostile"
-    shutil.copytree(original, copy, symlinks=True)
-    spoil(copy)
-    listed = copy / (EXPORT if (copy / EXPORT).is_file() else MANIFEST)
-    if not listed.is_file():
-        return copy
-    try:
-        manifest = json.loads(listed.read_text())
-        manifest["files"] = {name: _checksum(copy / name) for name in manifest["files"]}
-    except (ValueError, KeyError, TypeError, RecursionError, OSError):
-        return copy  # it is the list itself that was spoilt
-    listed.write_text(json.dumps(manifest))
-    return copy
-
-
-def _checksum(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest() if path.is_file() else "0" * 64
 
 
 def refused(folder: Path) -> InputError:

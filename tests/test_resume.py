@@ -1,4 +1,5 @@
-"""A training that was killed, at any moment, and begun again ends with the weights of one that was not."""
+"""A training that was interrupted goes on from the very step, if it is the same; how it ends when killed is in
+`tests/faults`."""
 
 import math
 import random
@@ -13,107 +14,30 @@ import pytest
 import torch
 
 from hitin import HierarchicalTextClassifier, InputError, Taxonomy
-from hitin.model_folder import MANIFEST, TRAINING, WEIGHTS
+from hitin.model_folder import TRAINING
 from hitin.settings import Run
 from hitin.training.checkpoint import load_checkpoint
 from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT
 from hitin.training.progress import _settings_of_weights
+from tests.faults.commands import check_same, whole
 from tests.training_harness import (
     TAXONOMY,
     TINY,
     Nursery,
-    after,
     are_equal,
     classifier,
     documents,
     leftovers,
-    log_lines,
-    saved_weights,
-    train_into,
-    train_together,
     weights,
     when_logged,
-    when_there,
 )
-
-RUNS: list[dict[str, Any]] = [
-    {"val": 20},
-    {"val": 20, "accumulate": 3, "epochs": 4, "select": "micro"},
-    {"val": 12, "method": "flat", "epochs": 5, "patience": 1, "word_dropout": 0.2},
-    {"count": 60, "schedule": "cosine", "optimiser": "adam", "tokens": "subword"},
-]
 
 
 @pytest.fixture(scope="module")
 def nursery() -> Iterator[Nursery]:
     with Nursery() as found:
         yield found
-
-
-def whole(folder: Path, **options: Any) -> Path:
-    """The folder of a training that nothing disturbs."""
-    train_into(str(folder), dict(options))
-    return folder
-
-
-def check_same(folder: Path, undisturbed: Path) -> None:
-    assert are_equal(saved_weights(folder), saved_weights(undisturbed))
-    assert log_lines(folder / TRAINING) == log_lines(undisturbed / TRAINING)
-    assert not leftovers(folder)
-    assert names(folder / TRAINING) == names(undisturbed / TRAINING)
-
-
-def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
-def test_a_run_killed_at_chosen_moments_ends_as_if_it_had_not_been(tmp_path: Path, nursery: Nursery) -> None:
-    undisturbed = whole(tmp_path / "whole", **RUNS[0])
-    moments = [
-        when_there(f"{TRAINING}/{CHECKPOINT}"),
-        when_logged(2),
-        when_logged(4),
-        when_there(WEIGHTS),
-    ]
-    kills = nursery.train_and_kill(tmp_path / "killed", moments, **RUNS[0])
-    assert kills >= 3
-    check_same(tmp_path / "killed", undisturbed)
-
-
-@pytest.mark.parametrize("number", range(len(RUNS)))
-def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(
-    number: int, tmp_path: Path, nursery: Nursery
-) -> None:
-    undisturbed = whole(tmp_path / "whole", **RUNS[number])
-    chance = random.Random(number)
-    nursery.train_and_kill(tmp_path / "killed", [after(chance.uniform(0.02, 0.3)) for _ in range(2)], **RUNS[number])
-    check_same(tmp_path / "killed", undisturbed)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("number", range(len(RUNS)))
-def test_runs_killed_again_and_again_end_as_if_they_had_not_been(number: int, tmp_path: Path, nursery: Nursery) -> None:
-    undisturbed = whole(tmp_path / "whole", **RUNS[number])
-    chance, kills = random.Random(number), 0
-    for attempt in range(30):
-        folder = tmp_path / f"killed-{attempt}"
-        moments = [after(chance.expovariate(5)) for _ in range(8)]
-        moments += [when_there(name) for name in (WEIGHTS, MANIFEST) if chance.random() < 0.5]
-        kills += nursery.train_and_kill(folder, moments, **RUNS[number])
-        check_same(folder, undisturbed)
-    assert kills > 100
-
-
-@pytest.mark.slow
-def test_two_processes_that_are_killed_end_as_if_they_had_not_been(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"val": 20, "epochs": 6, "batch_size": 2}
-    assert train_together(tmp_path / "whole", **options) == {0}
-    for moment in (when_there(f"{TRAINING}/{CHECKPOINT}"), when_logged(6), when_there(MANIFEST)):
-        train_together(tmp_path / "killed", moment, **options)
-    assert train_together(tmp_path / "killed", **options) == {0}
-    check_same(tmp_path / "killed", tmp_path / "whole")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -47,7 +47,7 @@ from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
 from hitin.training.loop import finish
 from hitin.training.progress import History
-from hitin.validation_scores import ValidationScores, load_validation, save_validation
+from hitin.validation_scores import ValidationScores, load_validation
 from hitin.writing import check_writable
 
 Resume = Literal["auto", "never"]
@@ -307,9 +307,8 @@ class HierarchicalTextClassifier:
         """Write the model into a folder, with the scores of its validation documents."""
         model, history, path = self._fitted(), getattr(self, "history_", None), Path(folder)
         check_writable(path / MANIFEST)
-        validation = self._validation()
-        save_model(model, path, decisions=self.decisions_, history=history, card=model_card(self))
-        save_validation(path, validation, fingerprint_of(path))
+        held, card = self._validation(), model_card(self)
+        save_model(model, path, decisions=self.decisions_, history=history, card=card, validation=held)
 
     def _validation(self) -> ValidationScores | None:
         """The scores of validation documents, perhaps still in the folder that the model was loaded from."""

@@ -24,6 +24,7 @@ from hitin.taxonomy import Taxonomy
 from hitin.training.checkpoint import load_tensors, remove_leftovers, save_tensors
 from hitin.training.progress import History
 from hitin.trust import check_finite, check_place, check_text, unique_json
+from hitin.validation_scores import ValidationScores, save_validation
 from hitin.writing import check_writable, unwritable, write_text
 
 FORMAT = 1
@@ -52,7 +53,15 @@ FILES = (*_FIXED, *_SOME, *_OF_KINDS)
 _ANOTHER = "Name the folder that hitin train wrote."
 
 
-def save_model(model: Model, folder: Path, *, decisions: Decisions, history: History | None, card: str) -> None:
+def save_model(
+    model: Model,
+    folder: Path,
+    *,
+    decisions: Decisions,
+    history: History | None,
+    card: str,
+    validation: ValidationScores | None = None,
+) -> None:
     """Write the folder; until the last file is there it counts as unfinished."""
     fixed = {RUN: model.run.to_toml()} | model.texts()
     if history is not None:
@@ -69,6 +78,7 @@ def save_model(model: Model, folder: Path, *, decisions: Decisions, history: His
     for name, text in (fixed | {DECISIONS: decisions.to_json(), CARD: card}).items():
         write_text(folder / name, [text])
     checksums = {name: checksum_of(folder / name) for name in sorted({*_FIXED, *fixed})}
+    save_validation(folder, validation, _fingerprint(checksums))
     manifest = {"format": FORMAT, "hitin": __version__, "files": checksums}
     write_text(folder / MANIFEST, [json.dumps(manifest, indent=2) + "\n"])
     if not has_own_baselines(folder):
@@ -106,7 +116,10 @@ def _history(folder: Path) -> History:
 
 def fingerprint_of(folder: Path) -> str:
     """Equal for folders of the same weights and the same taxonomy."""
-    files = _manifest(folder)
+    return _fingerprint(_manifest(folder))
+
+
+def _fingerprint(files: Mapping[str, str]) -> str:
     return sha256(f"{files[WEIGHTS]} {files[TAXONOMY]}".encode()).hexdigest()
 
 

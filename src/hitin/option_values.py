@@ -12,6 +12,9 @@ import numpy as np
 
 from hitin.errors import InputError, shown
 
+TOML_ERRORS = (ValueError, RecursionError)
+"""What reading TOML raises: of its own, for bytes that are not UTF-8, numbers of thousands of digits, and depth."""
+
 
 @cache
 def types_of(settings: Any) -> dict[str, Any]:
@@ -65,7 +68,7 @@ def parse_option(text: str) -> tuple[str, object]:
         raise bad_option(f"{shown(text)} sets nothing", "Write it as name=value, for example height=3.")
     try:
         return name.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except TOML_ERRORS:
         return name.strip(), value.strip()
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from hitin.locking import LOCK
 from hitin.methods import METHODS, WholeMethod
 from hitin.model_folder import remove_tree
+from hitin.option_values import TOML_ERRORS
 from hitin.settings import Run
 
 FORMAT = 1
@@ -209,7 +210,7 @@ def _agrees(before: str, now: str) -> bool:
     """Whether all that a run said before is what it says now. The seed is that of the cell."""
     try:
         said, known = tomllib.loads(before), tomllib.loads(now)
-    except tomllib.TOMLDecodeError:  # no result of ours
+    except TOML_ERRORS:  # no result of ours
         return False
     return all(
         name in known.get(section, {}) and known[section][name] == value

@@ -13,8 +13,9 @@ from typing import Any
 from hitin.compare.cells import DataSet, Plan, Row, Table
 from hitin.compare.published import TABLES, published_data
 from hitin.compare.rows import ABLATIONS, HITIN, RowBuilder, ablation_rows, check_may_be_set
-from hitin.errors import InputError, listed, shown
+from hitin.errors import InputError, first_line, listed, shown
 from hitin.methods import METHODS
+from hitin.option_values import TOML_ERRORS
 from hitin.settings import all_options, options_of
 
 LINEAR = "linear"
@@ -36,8 +37,10 @@ def read_plan(path: str | Path) -> Plan:
     except OSError as error:
         problem = f"the comparison cannot be read ({error.strerror or error})"
         raise InputError(problem, kind="missing-file", file=str(path), remedy=_EXAMPLE) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"this is not TOML ({error})", kind="bad-run", file=str(path), remedy=_EXAMPLE) from error
+    except TOML_ERRORS as error:
+        raise InputError(
+            f"this is not TOML ({first_line(error)})", kind="bad-run", file=str(path), remedy=_EXAMPLE
+        ) from error
     try:
         return _plan(sections, file)
     except InputError as error:

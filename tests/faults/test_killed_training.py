@@ -1,0 +1,169 @@
+"""A training that was killed, at any moment, and begun again ends with the weights of one that was not."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hitin.model_folder import MANIFEST, TRAINING, WEIGHTS
+from hitin.training.loop import CHECKPOINT
+from tests.faults.commands import check_same, run, train_words, whole, write_data
+from tests.training_harness import (
+    BERT,
+    Moment,
+    Nursery,
+    after,
+    tiny_bert,
+    train_together,
+    when_logged,
+    when_there,
+)
+
+RUNS: list[dict[str, Any]] = [
+    {"val": 20},
+    {"val": 20, "accumulate": 3, "epochs": 4, "select": "micro"},
+    {"val": 12, "method": "flat", "epochs": 5, "patience": 1, "word_dropout": 0.2},
+    {"count": 60, "schedule": "cosine", "optimiser": "adam", "tokens": "subword"},
+]
+KILLS = 50
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as found:
+        yield found
+
+
+def test_a_run_killed_at_chosen_moments_ends_as_if_it_had_not_been(tmp_path: Path, nursery: Nursery) -> None:
+    undisturbed = whole(tmp_path / "whole", **RUNS[0])
+    moments = [
+        when_there(f"{TRAINING}/{CHECKPOINT}"),
+        when_logged(2),
+        when_logged(4),
+        when_there(WEIGHTS),
+    ]
+    kills = nursery.train_and_kill(tmp_path / "killed", moments, **RUNS[0])
+    assert kills >= 3
+    check_same(tmp_path / "killed", undisturbed)
+
+
+@pytest.mark.parametrize("number", range(len(RUNS)))
+def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(
+    number: int, tmp_path: Path, nursery: Nursery
+) -> None:
+    undisturbed = whole(tmp_path / "whole", **RUNS[number])
+    chance = random.Random(number)
+    nursery.train_and_kill(tmp_path / "killed", [after(chance.uniform(0.02, 0.3)) for _ in range(2)], **RUNS[number])
+    check_same(tmp_path / "killed", undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("number", range(len(RUNS)))
+def test_runs_killed_again_and_again_end_as_if_they_had_not_been(number: int, tmp_path: Path, nursery: Nursery) -> None:
+    undisturbed = whole(tmp_path / "whole", **RUNS[number])
+    chance, kills = random.Random(number), 0
+    for attempt in range(30):
+        folder = tmp_path / f"killed-{attempt}"
+        moments = [after(chance.expovariate(5)) for _ in range(8)]
+        moments += [when_there(name) for name in (WEIGHTS, MANIFEST) if chance.random() < 0.5]
+        kills += nursery.train_and_kill(folder, moments, **RUNS[number])
+        check_same(folder, undisturbed)
+    assert kills > 100
+
+
+# The command, as a user gives it.
+
+
+def then(first: Moment, second: Moment) -> Moment:
+    """A moment that is looked for only when another has come."""
+    seen: list[bool] = []
+
+    def has_come(folder: Path) -> bool:
+        seen[:] = seen or ([True] if first(folder) else [])
+        return bool(seen) and second(folder)
+
+    return has_come
+
+
+def random_moment(chance: random.Random) -> Moment:
+    """While it starts and reads, trains, chooses decisions, or saves the model."""
+    begun, decided = when_there(TRAINING), when_logged(4)  # the first step, and three epochs
+    kinds: list[Callable[[], Moment]] = [
+        lambda: after(chance.uniform(0.5, 3)),
+        lambda: then(begun, after(chance.uniform(0, 0.5))),
+        lambda: then(begun, after(chance.uniform(0, 0.5))),
+        lambda: then(begun, when_logged(chance.randint(1, 4))),
+        lambda: then(decided, after(chance.uniform(0, 0.3))),
+        lambda: then(when_there(WEIGHTS), after(chance.uniform(0, 0.02))),
+    ]
+    return chance.choice(kinds)()
+
+
+def kill_command(data: Path, folder: Path, moments: Iterator[Moment], most: int) -> int:
+    """Kill `hitin train` at so many moments at most, then let it end; how many kills came in time."""
+    kills, words = 0, train_words(data, folder)
+    for moment in moments:
+        ended = run(words, folder, moment)
+        if not ended.was_killed:
+            assert ended.code == 0 or "holds a finished model" in ended.told()
+            return kills
+        kills += 1
+        if kills == most:
+            break
+    ended = run(words)
+    assert ended.code == 0 or "holds a finished model" in ended.told()  # it was killed when all was done
+    return kills
+
+
+def test_the_command_ends_as_if_it_had_not_been_killed(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    moments = iter([then(when_logged(2), after(0.01))])
+    assert kill_command(tmp_path, tmp_path / "killed", moments, 1) == 1
+    check_same(tmp_path / "killed", whole(tmp_path / "whole", val=20))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_fifty_random_kills_of_the_command_are_followed_by_fifty_resumes(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Each kill is followed by the same command; every folder ends as the undisturbed one, to the bit."""
+    write_data(tmp_path)
+    undisturbed = whole(tmp_path / "whole", val=20)
+    chance, kills, folders = random.Random(0), 0, 0
+    while kills < KILLS:
+        folder = tmp_path / f"killed-{folders}"
+        moments = iter(lambda: random_moment(chance), None)
+        kills += kill_command(tmp_path, folder, moments, min(chance.randint(1, 4), KILLS - kills))
+        check_same(folder, undisturbed)
+        folders += 1
+    record_property("kills", kills)
+    record_property("folders", folders)
+    assert kills == KILLS
+
+
+# Frozen encoders, whose first reading takes long, and several processes.
+
+
+@pytest.mark.slow
+def test_a_run_killed_while_a_frozen_encoder_reads_ends_as_if_it_had_not_been(tmp_path: Path, nursery: Nursery) -> None:
+    bert = tiny_bert(tmp_path / "bert")
+    options: dict[str, Any] = {"embedding": None, "hidden": None, "layers": None, "filters": None, "kernels": None}
+    options |= {"min_count": None, "count": 400, "val": 20, **BERT, "encoder": bert, "freeze": True}
+    undisturbed = whole(tmp_path / "whole", **options)
+    moments = [then(when_there(TRAINING), after(seconds)) for seconds in (0, 0.02, 0.05, 0.1)]
+    assert nursery.train_and_kill(tmp_path / "killed", moments, **options) > 1
+    check_same(tmp_path / "killed", undisturbed)
+
+
+@pytest.mark.slow
+def test_two_processes_that_are_killed_end_as_if_they_had_not_been(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"val": 20, "epochs": 6, "batch_size": 2}
+    assert train_together(tmp_path / "whole", **options) == {0}
+    for moment in (when_there(f"{TRAINING}/{CHECKPOINT}"), when_logged(6), when_there(MANIFEST)):
+        train_together(tmp_path / "killed", moment, **options)
+    assert train_together(tmp_path / "killed", **options) == {0}
+    check_same(tmp_path / "killed", tmp_path / "whole")
