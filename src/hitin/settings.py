@@ -14,10 +14,10 @@ from hitin.encoders.interface import Sight
 from hitin.encoders.textrcnn import TextRCNNSettings
 from hitin.encoders.tfidf import TfidfSettings
 from hitin.encoders.transformer import TransformerSettings
-from hitin.errors import InputError, listed, shown
+from hitin.errors import InputError, first_line, listed, printable, shown
 from hitin.losses import LossSettings
 from hitin.methods import METHODS, Known, NeuralMethod, WholeMethod
-from hitin.option_values import bad_option, coerced, toml_value, types_of
+from hitin.option_values import TOML_ERRORS, bad_option, coerced, toml_value, types_of
 
 TEXTRCNN = "textrcnn"
 BAG = "bag"
@@ -199,8 +199,8 @@ def read_preset(preset: str | Path) -> dict[str, object]:
         text = _file_text(Path(preset))
     try:
         sections = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"this is not TOML ({error})", kind="bad-run", file=name) from error
+    except TOML_ERRORS as error:
+        raise InputError(f"this is not TOML ({first_line(error)})", kind="bad-run", file=name) from error
     options: dict[str, object] = {}
     for section, values in sections.items():
         _check_section(section, values, name)
@@ -213,7 +213,9 @@ def _check_section(section: str, values: object, file: str) -> None:
     if not isinstance(values, dict) or section not in _SECTIONS:
         is_section = isinstance(values, dict)
         raise InputError(
-            f"there is no section [{section}]" if is_section else f"{shown(section)} stands outside of the sections",
+            f"there is no section [{printable(section)}]"
+            if is_section
+            else f"{shown(section)} stands outside of the sections",
             kind="bad-run",
             file=file,
             remedy=f"The sections are {', '.join(f'[{name}]' for name in _SECTIONS)}.",
@@ -251,7 +253,7 @@ def _run(options: Mapping[str, object]) -> Run:
     known = {name for section in sections.values() for name in section}
     for name in given:
         if name not in known:
-            problem = f"there is no option {shown(name)} for {encoder_name} and {method_name}"
+            problem = f"there is no option {shown(name)} for {printable(encoder_name)} and {method_name}"
             raise bad_option(problem, _remedy(name, method_name, known))
     given = encoder_type.usual() | given
     settings: dict[str, Any] = {"encoder": encoder_type, "method": METHODS[method_name].settings} | _COMMON
@@ -298,9 +300,10 @@ def _check_sight(run: Run) -> None:
         return
     seen = method.module.sight(run.method)
     if seen not in run.encoder.SIGHTS:
+        name = printable(run.encoder_name)
         having = [name for name, kind in _ENCODERS.items() if seen in getattr(kind, "SIGHTS", ())]
         raise bad_option(
-            f"the method {run.method_name} looks at {_SEEN[seen]}, which the text encoder {run.encoder_name} has not",
+            f"the method {run.method_name} looks at {_SEEN[seen]}, which the text encoder {name} has not",
             f"Choose {' or '.join([*having, 'the name or folder of a transformer'])}.",
         )
 

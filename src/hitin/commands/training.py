@@ -84,7 +84,7 @@ def prepare(
     """What is to be trained, after all that can be wrong without a look at the data."""
     folder = Path(out)
     check_folder(folder, MANIFEST)
-    if is_model(folder) and not overwrite:
+    if is_model(folder) and not overwrite and not _ended_early(folder):
         raise InputError(
             "the folder holds a finished model",
             kind="model-exists",
@@ -98,6 +98,12 @@ def prepare(
     for each in (run, *map(check_baseline, baselines)):
         kind_of(each).check_needs(each)
     return Task(HierarchicalTextClassifier(device=device, **given), run, out, tuple(dict.fromkeys(baselines)))
+
+
+def _ended_early(folder: Path) -> bool:
+    """Whether a kill came after the model was saved, but before what was only needed to go on was removed."""
+    checkpoint = folder / TRAINING / CHECKPOINT
+    return checkpoint.is_file() and checkpoint.stat().st_mtime <= (folder / MANIFEST).stat().st_mtime
 
 
 def read_data(
