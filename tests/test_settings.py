@@ -38,6 +38,7 @@ NUMBERS: dict[str, st.SearchStrategy[Any]] = {
     "seed": st.integers(0, 2**63 - 1),
     "encoder": st.text(st.characters(exclude_categories=["Cs"])).filter(lambda name: name not in (*ENCODERS, "tfidf")),
     "vectors": st.text(st.characters(exclude_categories=["Cs"])),
+    "shard": st.just(False),  # which goes with few others
 }
 
 

@@ -54,7 +54,7 @@ class BaselineTask:
         folder = _under_way(self.model) / method
         state: str = self._state(folder, method) if is_main_process() and resume else "new"
         state = share_text(state)
-        if isinstance(METHODS[method], WholeMethod):  # which one process trains by itself
+        if state == "finished" or isinstance(METHODS[method], WholeMethod):  # for one process by itself
             found = None
             if is_main_process():
                 with alone():

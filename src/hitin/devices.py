@@ -1,15 +1,18 @@
 """Where a model runs and in which precision: the device, and `accelerate` on one or several of them."""
 
-from collections.abc import Iterable, Iterator
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState, GradientState, PartialState
-from accelerate.utils import GradientAccumulationPlugin
+from accelerate.utils import GradientAccumulationPlugin, InitProcessGroupKwargs
 from torch import Tensor
 
 from hitin.errors import InputError, shown
@@ -17,6 +20,7 @@ from hitin.settings import TrainingSettings
 
 _ALONE = ContextVar("alone", default=False)
 _STATES = (PartialState, AcceleratorState, GradientState)
+_PATIENCE = timedelta(days=7)  # of processes that wait while the main one works; one that has ended is noticed at once
 
 
 def choose_device(device: str) -> torch.device:
@@ -49,10 +53,27 @@ def build_accelerator(device: str, settings: TrainingSettings) -> Accelerator:
     """`accelerate` on the device, in the precision of the settings."""
     chosen = choose_device(device)
     precision = _precision(settings, chosen)
+    _check_enough_gpus(chosen)
     # an earlier training in this process, or the caller, may have chosen another device
     AcceleratorState._reset_state(reset_partial_state=not torch.distributed.is_initialized())
     steps = GradientAccumulationPlugin(num_steps=1)  # whatever the environment says: the settings say it
-    return Accelerator(cpu=chosen.type == "cpu", mixed_precision=precision, gradient_accumulation_plugin=steps)
+    return Accelerator(
+        cpu=chosen.type == "cpu",
+        mixed_precision=precision,
+        gradient_accumulation_plugin=steps,
+        kwargs_handlers=[InitProcessGroupKwargs(timeout=_PATIENCE)],
+    )
+
+
+def _check_enough_gpus(device: torch.device) -> None:
+    """Each process of a machine takes a GPU of its own."""
+    processes = int(os.environ.get("LOCAL_WORLD_SIZE") or 1)
+    if device.type == "cuda" and processes > torch.cuda.device_count():
+        raise InputError(
+            f"there are {processes} processes on this machine, and {torch.cuda.device_count()} GPUs",
+            kind="bad-option",
+            remedy="Start as many processes as there are GPUs, or choose --device cpu.",
+        )
 
 
 def _precision(settings: TrainingSettings, device: torch.device) -> str:
@@ -131,8 +152,7 @@ def share_text(text: str) -> str:
     """The text of the main process, in every process. It travels as bytes, not as a pickle."""
     if not _has_company():
         return text
-    on_gpu = torch.distributed.get_backend() == "nccl"
-    device = torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
+    device = _meeting_place()
     data = torch.from_numpy(np.frombuffer(text.encode(), dtype=np.uint8).copy()).to(device)
     size = torch.tensor([len(data)], device=device)
     share([size])
@@ -140,3 +160,23 @@ def share_text(text: str) -> str:
         data = torch.empty(int(size), dtype=torch.uint8, device=device)
     share([data])
     return data.cpu().numpy().tobytes().decode()
+
+
+def share_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of the main process, by name, on the CPU of every process. None of them travels as a pickle."""
+    if not _has_company():
+        return dict(tensors)
+    described = {name: (str(each.dtype).removeprefix("torch."), list(each.shape)) for name, each in tensors.items()}
+    device, found = _meeting_place(), {}
+    for name, (kind, shape) in json.loads(share_text(json.dumps(described))).items():
+        is_ours = is_main_process()
+        tensor = tensors[name].to(device) if is_ours else torch.empty(shape, dtype=getattr(torch, kind), device=device)
+        share([tensor])
+        found[name] = tensors[name] if is_ours else tensor.cpu()
+    return found
+
+
+def _meeting_place() -> torch.device:
+    """Where tensors are that travel between processes."""
+    on_gpu = torch.distributed.get_backend() == "nccl"
+    return torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")

@@ -171,7 +171,7 @@ class HierarchicalTextClassifier:
         """What is to be trained, after all that can be wrong without a look at the documents."""
         if resume not in get_args(Resume):
             raise InputError(f"resume is {shown(resume)}", kind="bad-option", remedy="It is auto or never.")
-        if out is not None:
+        if out is not None and is_main_process():
             check_writable(Path(out) / MANIFEST)
         taxonomy = self._read_taxonomy()
         return taxonomy, Run.of(method=self.method, encoder=self.encoder, preset=self.preset, **self._options)

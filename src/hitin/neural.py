@@ -13,6 +13,7 @@ from torch import Tensor
 from hitin.batches import Examples
 from hitin.chance import own_chance
 from hitin.damage import telling
+from hitin.devices import is_main_process
 from hitin.encoders import (
     AnyTokenizer,
     EncoderSettings,
@@ -105,7 +106,7 @@ class NeuralModel(Model):
         resumable: bool,
         watcher: Watcher,
     ) -> tuple[Self, History]:
-        cache = TokenCache.usual(watcher)
+        cache = TokenCache.usual(watcher, writes=is_main_process())
         watcher.note(f"preparing the text encoder {run.encoder_name}")
         with shortage_told(run):
             model = cls.build(taxonomy, run, given.texts, watcher, cache)

@@ -72,6 +72,10 @@ class TrainingSettings:
     """Between checkpoints, which let a killed run go on; there is one after each epoch, too."""
     tensorboard: bool = False
     """Whether to write events for TensorBoard."""
+    sync_norm: bool = False
+    """Whether the batch normalisation of HiTIN's tree looks at the documents of all processes, or at its own alone."""
+    shard: bool = False
+    """Whether several processes share out the weights of a transformer among them (FSDP), in place of one copy each."""
 
     def __post_init__(self) -> None:
         low = {"epochs": 1, "batch_size": 1, "accumulate": 1, "patience": 0, "seed": 0, "learning_rate": 0}
@@ -90,6 +94,8 @@ class TrainingSettings:
                 raise bad_option(f"{name} is {getattr(self, name)}", "It is a part of the whole, from 0 to below 1.")
         if not 0 < self.layer_decay <= 1:
             raise bad_option(f"layer_decay is {self.layer_decay}", "It is above 0 and at most 1.")
+        if self.shard and (self.compile or self.precision == "fp16"):
+            raise bad_option("shard goes neither with compile nor with fp16", "Set precision to bf16 or fp32.")
         if self.seed >= 2**63:
             raise bad_option(f"seed is {self.seed}", "It is below 2^63.")
 
@@ -263,6 +269,9 @@ def _run(options: Mapping[str, object]) -> Run:
     }
     run = Run(**{section: settings[section](**values[section]) for section in sections})
     _check_sight(run)
+    if run.training.shard and not isinstance(run.encoder, TransformerSettings):
+        problem = f"shard goes with a transformer as the text encoder, not with {printable(run.encoder_name)}"
+        raise bad_option(problem, "Leave it out: there is little to share out.")
     return run
 
 

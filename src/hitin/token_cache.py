@@ -46,17 +46,18 @@ class TokenCache:
     A file that is damaged is made again. Files that were not used for a month go, and the oldest of those beyond 2 GB.
     """
 
-    def __init__(self, folder: Path | None, watcher: Watcher | None = None) -> None:
-        """Without a folder nothing is kept."""
+    def __init__(self, folder: Path | None, watcher: Watcher | None = None, *, writes: bool = True) -> None:
+        """Without a folder nothing is kept. `writes` is false in processes that leave that to another."""
+        self.writes = writes
         self.folder = folder
         self.watcher = watcher or Watcher()
         self._is_checked = False
 
     @classmethod
-    def usual(cls, watcher: Watcher | None = None) -> "TokenCache":
+    def usual(cls, watcher: Watcher | None = None, *, writes: bool = True) -> "TokenCache":
         """Where the environment says. A folder that the user named must be writable; of another it is only told."""
-        cache = cls(usual_folder(), watcher)
-        if cache.folder is not None and os.environ.get(VARIABLE):
+        cache = cls(usual_folder(), watcher, writes=writes)
+        if cache.folder is not None and writes and os.environ.get(VARIABLE):
             try:
                 cache.folder.mkdir(parents=True, exist_ok=True)
                 with TemporaryFile(dir=cache.folder):  # rights alone do not tell whether a file system takes files
@@ -116,7 +117,7 @@ class TokenCache:
 
     def _write(self, path: Path | None, tensors: Mapping[str, Tensor]) -> None:
         """A full disk keeps no one from training."""
-        if path is None or sum(tensor.nbytes for tensor in tensors.values()) > _MOST_BYTES:
+        if path is None or not self.writes or sum(tensor.nbytes for tensor in tensors.values()) > _MOST_BYTES:
             return
         try:
             save_tensors(path, tensors)

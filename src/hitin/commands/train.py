@@ -1,6 +1,7 @@
 """`hitin train`."""
 
 import json
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -58,6 +59,15 @@ def train(
         options.ResumePolicy, typer.Option(help="Go on with a training that was interrupted, or begin anew.")
     ] = options.ResumePolicy.auto,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a finished model.")] = False,
+    launch: Annotated[
+        int,
+        typer.Option(
+            "--launch",
+            metavar="N",
+            min=1,
+            help="Train in so many processes on this machine, a GPU each or a share of the cores.",
+        ),
+    ] = 1,
     format: options.Format = options.TaxonomyFormat.auto,
     separator: options.Separator = None,
     root: options.Root = "Root",
@@ -80,12 +90,19 @@ def train(
         hitin train taxonomy.tsv train.jsonl --out model --epochs 10 --seed 1 --baseline linear
         hitin train taxonomy.tsv train.csv --out model --encoder bert-base-uncased --batch-size 16
         hitin train taxonomy.tsv train.jsonl --out model --preset my.toml --set dropout=0.2 --set select=macro
+        hitin train taxonomy.tsv train.jsonl --out model --launch 2
     """
     from hitin.commands import training
     from hitin.commands.labelled import Reading
     from hitin.devices import is_main_process
     from hitin.display import watching
     from hitin.option_values import parse_option
+    from hitin.together import together
+    from hitin.training.log import Watcher
+
+    if launch > 1:
+        with errors_as_json(as_json):
+            raise typer.Exit(training.launch(launch, out, device.value))
 
     chosen: dict[str, object] = {
         "method": method,
@@ -109,17 +126,17 @@ def train(
         text_key=text_key,
         label_key=label_key,
     )
-    with errors_as_json(as_json):
+    with errors_as_json(as_json), together(device.value):
+        speaks = is_main_process()
         chosen |= dict(map(parse_option, settings or ()))
         task = training.prepare(out, overwrite=overwrite, device=device.value, options=chosen, baselines=baseline or ())
-        with file_progress() as progress:
+        with file_progress(speaks) as progress:
             data = training.read_data(taxonomy, documents, val or (), reading, progress)
-        warn(data.warnings)
+        warn(data.warnings if speaks else ())
         try:
-            with watching() as watcher:
+            with watching() if speaks else nullcontext(Watcher()) as watcher:
                 trained = training.train_model(task, data, resume=resume.value, watcher=watcher)
         except KeyboardInterrupt:
             training.leave(out)
-    if not is_main_process():
-        return
-    typer.echo(json.dumps(trained.to_json(), indent=2) if as_json else training.show_trained(trained))
+    if speaks:
+        typer.echo(json.dumps(trained.to_json(), indent=2) if as_json else training.show_trained(trained))

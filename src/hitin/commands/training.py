@@ -8,18 +8,21 @@ from typing import Any, NoReturn
 
 import typer
 
+from hitin import launching
 from hitin.baselines import BaselineTask, check_baseline, settle_baselines
 from hitin.commands.console import INTERRUPTED, FileProgress, say
 from hitin.commands.labelled import Reading, command, doubts, read_labelled
-from hitin.devices import accelerated, wait_for_all
+from hitin.devices import accelerated, is_main_process, wait_for_all
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
 from hitin.inputs import Documents, check_labelled, hold_out
+from hitin.launching import has_launcher
 from hitin.memory import keep_freed_memory
 from hitin.model_folder import MANIFEST, TRAINING, is_model
 from hitin.model_kinds import kind_of
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
+from hitin.together import tells_the_end
 from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT
 from hitin.training.progress import History
@@ -82,15 +85,8 @@ def prepare(
     out: str, *, overwrite: bool, device: str, options: Mapping[str, object], baselines: Sequence[str] = ()
 ) -> Task:
     """What is to be trained, after all that can be wrong without a look at the data."""
-    folder = Path(out)
-    check_folder(folder, MANIFEST)
-    if is_model(folder) and not overwrite and not _ended_early(folder):
-        raise InputError(
-            "the folder holds a finished model",
-            kind="model-exists",
-            file=out,
-            remedy="Choose another folder, or replace the model with --overwrite.",
-        )
+    if is_main_process():  # the only one that writes, and perhaps the only one on this machine
+        _check_out(Path(out), overwrite)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     run = Run.of(**given)
     with accelerated(device, run.training):
@@ -98,6 +94,18 @@ def prepare(
     for each in (run, *map(check_baseline, baselines)):
         kind_of(each).check_needs(each)
     return Task(HierarchicalTextClassifier(device=device, **given), run, out, tuple(dict.fromkeys(baselines)))
+
+
+def _check_out(folder: Path, overwrite: bool) -> None:
+    """A model can be written there, and takes no other's place."""
+    check_folder(folder, MANIFEST)
+    if is_model(folder) and not overwrite and not _ended_early(folder):
+        raise InputError(
+            "the folder holds a finished model",
+            kind="model-exists",
+            file=str(folder),
+            remedy="Choose another folder, or replace the model with --overwrite.",
+        )
 
 
 def _ended_early(folder: Path) -> bool:
@@ -154,23 +162,39 @@ def _held_out(run: Run, data: Data, watcher: Watcher) -> tuple[Documents, Docume
     return train, val
 
 
+def launch(processes: int, out: str, device: str) -> int:
+    """Run this command in several processes; the exit code."""
+    try:
+        return launching.launch(processes, without_option(sys.argv[1:], "--launch"), device)
+    except KeyboardInterrupt:
+        leave(out)
+
+
 def leave(out: str) -> NoReturn:
     """End after an interruption, with word of what is saved and how to go on."""
+    if not tells_the_end():
+        raise typer.Exit(INTERRUPTED)
     state = next((Path(out) / TRAINING).rglob(CHECKPOINT), None)  # of the model, or of a baseline
     if state is None:
         raise KeyboardInterrupt
     say(f"stopped; the state is saved in {state}")
-    say(f"Go on with: {repeat_command(sys.argv[1:])}")
+    again = repeat_command(sys.argv[1:])
+    say(f"Go on with the same command on all machines: {again}" if has_launcher() else f"Go on with: {again}")
     raise typer.Exit(INTERRUPTED)
 
 
 def repeat_command(arguments: Sequence[str]) -> str:
     """The command that goes on: the same, less what would begin anew."""
+    return command(*without_option(arguments, "--resume"))
+
+
+def without_option(arguments: Sequence[str], option: str) -> list[str]:
+    """The words of a command, less an option and its value."""
     words = list(arguments)
-    while "--resume" in words:
-        at = words.index("--resume")
+    while option in words:
+        at = words.index(option)
         del words[at : at + 2]
-    return command(*(word for word in words if not word.startswith("--resume=")))
+    return [word for word in words if not word.startswith(f"{option}=")]
 
 
 def _tuned_row(classifier: HierarchicalTextClassifier) -> dict[str, Any] | None:

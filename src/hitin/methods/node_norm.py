@@ -1,9 +1,13 @@
 """Batch normalisation of the nodes of HiTIN's coding tree, also of a layer that is folded into a_u p_b + c_u.
 
 p (B, d) are documents, a (n,) and c (n, d) belong to nodes; the layer is (B, n, d).
+
+Of several processes each sees its own documents alone, unless it has `Company`: then sums over documents are those of
+all processes, on the way forward and on the way back, and what one process would compute is computed by all.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -57,6 +61,28 @@ def _over_rows(rows: Tensor) -> Tensor:
     return rows.new_ones(len(rows)) @ rows
 
 
+@dataclass(frozen=True)
+class Company:
+    """Other processes that have the rest of a batch."""
+
+    documents: int
+    """Of the whole batch, those of this process included."""
+    counts: bool
+    """Whether the documents of this process are of the batch, or it computes only to keep pace."""
+
+    def sums(self, *own: Tensor) -> list[Tensor]:
+        """Each tensor, summed over all processes. All have to ask for the same ones."""
+        flat = torch.cat([each.reshape(-1) for each in own])
+        flat = flat if self.counts else torch.zeros_like(flat)
+        torch.distributed.all_reduce(flat)
+        parts = torch.split(flat, [each.numel() for each in own])
+        return [part.view(each.shape) for part, each in zip(parts, own, strict=True)]
+
+
+def _summed(company: Company | None, *own: Tensor) -> list[Tensor]:
+    return [*own] if company is None else company.sums(*own)
+
+
 class NodeBatchNorm(nn.BatchNorm1d):
     """Batch normalisation over documents and nodes together.
 
@@ -75,16 +101,15 @@ class NodeBatchNorm(nn.BatchNorm1d):
         self.register_buffer("of_batch", torch.zeros(2, width), persistent=False)
         self.shift: Tensor | None = None
         """What the mean of the last batch still wants; none if there is no batch to remember."""
+        self.company: Company | None = None
+        """Of the next batch in training, where its statistics are those of several processes."""
 
     def forward(self, nodes: Tensor, shift: Tensor | None = None) -> Tensor:
         """The nodes are still without the bias `shift`, which the mean of a batch would take away again."""
         shift = self.bias.new_zeros(()) if shift is None else shift
         rows = nodes.reshape(-1, nodes.shape[-1])  # (B n, d)
-        if self._uses_batch(rows.shape[0]):
-            rows = _unshifted(rows, shift)
-            rows = functional.batch_norm(  # a momentum of 1: nothing is left of the batch before
-                rows, self.of_batch[0], self.of_batch[1], self.weight, self.bias, True, 1.0, self.eps
-            )
+        if self.training and self._count(rows, nodes.shape[0]) > 1:
+            rows = self._of_batch(_unshifted(rows, shift), self._count(rows, nodes.shape[0]))
             self.shift = shift.detach()
         else:
             rows = functional.batch_norm(
@@ -92,26 +117,43 @@ class NodeBatchNorm(nn.BatchNorm1d):
             )
         return rows.view(nodes.shape)
 
+    def _count(self, rows: Tensor, documents: int) -> int:
+        """Rows in all processes, of which these belong to so many documents."""
+        return rows.shape[0] if self.company is None else rows.shape[0] // documents * self.company.documents
+
+    def _of_batch(self, rows: Tensor, count: int) -> Tensor:
+        """The rows of a layer, normalised over all of them, perhaps with those of other processes."""
+        if self.company is None:
+            return functional.batch_norm(  # a momentum of 1: nothing is left of the batch before
+                rows, self.of_batch[0], self.of_batch[1], self.weight, self.bias, True, 1.0, self.eps
+            )
+        made: Any = _SharedNorm.apply
+        found: Tensor
+        found, mean, variance = made(rows, self.weight, self.bias, self.eps, count, self.company)
+        torch.stack([mean, variance * (count / (count - 1))], out=self.of_batch)
+        return found
+
     def folded(
         self, scale: Tensor, text: Tensor, offset: Tensor, shift: Tensor, half: torch.dtype | None = None
     ) -> Tensor:
         """`forward` of the nodes a_u p_b + c_u."""
-        numbers, rows = text.shape[0] * offset.numel(), text.shape[0] * scale.shape[0]
-        if not self._uses_batch(rows):
+        documents = text.shape[0] if self.company is None else self.company.documents
+        rows = documents * scale.shape[0]
+        if not self.training or rows <= 1:
             factor = self.weight * torch.rsqrt(self.running_var + self.eps)
             centred = offset + (shift - self.running_mean)
             return outer(scale, text * factor, torch.addcmul(self.bias, centred, factor), half)
-        if not are_many(numbers):
+        if not are_many(documents * offset.numel()):
             return self.forward(outer(scale, text, offset), shift)
         made: Any = _FoldedNorm.apply
         nodes: Tensor
-        nodes, mean, variance = made(scale, text, _unshifted(offset, shift), self.weight, self.bias, self.eps, half)
+        offset = _unshifted(offset, shift)
+        nodes, mean, variance = made(
+            scale, text, offset, self.weight, self.bias, self.eps, half, documents, self.company
+        )
         torch.stack([mean, variance * (rows / (rows - 1))], out=self.of_batch)
         self.shift = shift.detach()
         return nodes
-
-    def _uses_batch(self, rows: int) -> bool:
-        return self.training and rows > 1
 
 
 class _Unshifted(torch.autograd.Function):
@@ -134,6 +176,38 @@ def _unshifted(rows: Tensor, shift: Tensor) -> Tensor:
     return same
 
 
+class _SharedNorm(torch.autograd.Function):
+    """Rows normalised over those of all processes, `count` together: y = w (x - m) s + v, with s = 1 / deviation.
+
+    Back, with g the gradient of y: that of x is w s (g - mean(g) - z mean(g z)), z being (x - m) s.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor, eps: float, count: int, company: Company
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        plain = wide(rows)
+        mean = company.sums(plain.sum(dim=0))[0] / count  # (d,)
+        centred = plain - mean
+        variance = company.sums(centred.square().sum(dim=0))[0] / count
+        inverse = torch.rsqrt(variance + eps)
+        normal = centred * inverse  # z
+        ctx.save_for_backward(normal, weight, inverse)
+        ctx.count, ctx.company, ctx.kind = count, company, rows.dtype
+        ctx.mark_non_differentiable(mean, variance)
+        return torch.addcmul(bias, normal, weight).to(rows.dtype), mean, variance
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        normal, weight, inverse = ctx.saved_tensors
+        gradient = wide(gradients[0])
+        of_bias, of_weight = gradient.sum(dim=0), (gradient * normal).sum(dim=0)
+        share, slope = (each / ctx.count for each in ctx.company.sums(of_bias, of_weight))
+        towards = torch.addcmul(share, normal, slope) if ctx.company.counts else 0.0
+        of_rows = (weight * inverse * (gradient - towards)).to(ctx.kind)
+        return of_rows, of_weight, of_bias, None, None, None
+
+
 class _FoldedNorm(torch.autograd.Function):
     """The nodes x = a_u p_b + c_u, normalised over documents and nodes: y = w (x - m) s + v, with s = 1 / deviation.
 
@@ -145,6 +219,8 @@ class _FoldedNorm(torch.autograd.Function):
     s^2 sum(g (x - m)) / N. Of all sums over documents and nodes three remain that have to look at g: those of a_u g
     over nodes, of g over documents, and of w s p g over documents and features. Left to itself, torch would make a
     dozen tensors of the size of x.
+
+    Of several processes, each has its own documents; mean, variance, mean(g) and k are those of all.
     """
 
     @staticmethod
@@ -157,28 +233,34 @@ class _FoldedNorm(torch.autograd.Function):
         bias: Tensor,
         eps: float,
         half: torch.dtype | None,
+        documents: int,
+        company: Company | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        within, centre = torch.var_mean(text, dim=0, correction=0)  # (d,)
+        within, centre = _spread(text, documents, company)  # (d,)
         nodes = torch.addcmul(offset, scale[:, None], centre)  # (n, d), of a document in the middle
         mean = _over_rows(nodes) / len(nodes)
         between = _over_rows((nodes - mean).square()) / len(nodes)
         variance = torch.addcmul(between, within, scale.square().mean())
         inverse = torch.rsqrt(variance + eps)
         factor, centred = weight * inverse, offset - mean
-        ctx.save_for_backward(scale, text, centred, centre, inverse, factor)
+        ctx.save_for_backward(scale, text, centred, inverse, factor)
+        ctx.rows, ctx.company = documents * len(scale), company
         ctx.mark_non_differentiable(mean, variance)
         return outer(scale, text * factor, torch.addcmul(bias, centred, factor), half), mean, variance
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        scale, text, centred, centre, inverse, factor = ctx.saved_tensors
-        gradient, documents, rows = gradients[0], len(text), len(text) * len(scale)
+        scale, text, centred, inverse, factor = ctx.saved_tensors
+        gradient, documents = gradients[0], len(text)
         over_nodes = _over_nodes(scale.to(gradient.dtype), gradient).to(text.dtype)  # (B, d)
         over_documents = gradient.sum(dim=0, dtype=text.dtype)  # (n, d)
         over_text = torch.bmm(gradient, (text * factor).to(gradient.dtype)[:, :, None]).sum(dim=0, dtype=text.dtype)
         whole = _over_rows(over_documents)
         of_weight = inverse * ((text * over_nodes).sum(dim=0) + _over_rows(centred * over_documents))
-        share, slope = whole / rows, inverse * of_weight / rows  # mean(g) and k
+        share, slope = (each / ctx.rows for each in _summed(ctx.company, whole, inverse * of_weight))  # mean(g) and k
+        if ctx.company is not None and not ctx.company.counts:  # these documents are in no mean
+            share, slope = torch.zeros_like(share), torch.zeros_like(slope)
+        centre = text.mean(dim=0)
         constant = torch.addcmul(scale.sum() * share, slope, scale @ centred)
         of_text = factor * (over_nodes - torch.addcmul(constant, slope * scale.square().sum(), text))
         nodes = torch.addcmul(centred, scale[:, None], centre)
@@ -186,7 +268,16 @@ class _FoldedNorm(torch.autograd.Function):
         towards = factor * centre * documents
         of_scale = over_text[:, 0] - towards @ share - centred @ (towards * slope)
         of_scale = of_scale - scale * ((factor * slope) @ text.square().sum(dim=0))
-        return of_scale, of_text, of_offset, of_weight, whole, None, None
+        return of_scale, of_text, of_offset, of_weight, whole, None, None, None, None
+
+
+def _spread(text: Tensor, documents: int, company: Company | None) -> tuple[Tensor, Tensor]:
+    """(d,) each: the variance over the documents of all processes, and the mean."""
+    if company is None:
+        within, centre = torch.var_mean(text, dim=0, correction=0)
+        return within, centre
+    centre = company.sums(text.sum(dim=0))[0] / documents
+    return company.sums((text - centre).square().sum(dim=0))[0] / documents, centre
 
 
 @torch.no_grad()

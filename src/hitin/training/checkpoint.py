@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from hitin.damage import AGAIN
 from hitin.errors import InputError
+from hitin.training.sharding import like, whole
 from hitin.trust import check_header
 from hitin.writing import replacing
 
@@ -79,10 +80,42 @@ class Checkpoint:
     weights: dict[str, Tensor]
     optimiser: dict[int, dict[str, Tensor]]
 
+    @classmethod
+    def of(cls, progress: dict[str, Any], tensors: Mapping[str, Tensor]) -> "Checkpoint":
+        """What the tensors of a file are."""
+        weights: dict[str, Tensor] = {}
+        optimiser: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            if name.startswith(_NETWORK):
+                weights[name.removeprefix(_NETWORK)] = tensor
+            else:
+                number, key = name.removeprefix(_OPTIMISER).split(".", 1)
+                optimiser.setdefault(int(number), {})[key] = tensor
+        return cls(progress, weights, optimiser)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of them, by the names they have in the file."""
+        states = ((number, name, each) for number, state in self.optimiser.items() for name, each in state.items())
+        tensors = {f"{_OPTIMISER}{number}.{name}": each for number, name, each in states}
+        return tensors | {f"{_NETWORK}{name}": each for name, each in self.weights.items()}
+
     def restore(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
         """Put the weights and the optimiser's state back."""
-        network.load_state_dict(frozen_weights(network) | self.weights)
-        optimiser.load_state_dict({"state": self.optimiser, "param_groups": optimiser.state_dict()["param_groups"]})
+        load_weights(network, self.weights)
+        parameters = [each for group in optimiser.param_groups for each in group["params"]]
+        state = {
+            number: {name: like(tensor, parameters[number]) for name, tensor in values.items()}
+            for number, values in self.optimiser.items()
+        }
+        optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+
+
+def load_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Give a network the weights that are trained."""
+    own = network.state_dict()
+    network.load_state_dict(
+        frozen_weights(network) | {name: like(each, own.get(name, each)) for name, each in weights.items()}
+    )
 
 
 def frozen_weights(network: nn.Module) -> dict[str, Tensor]:
@@ -91,34 +124,32 @@ def frozen_weights(network: nn.Module) -> dict[str, Tensor]:
 
 
 def trained_weights(network: nn.Module) -> dict[str, Tensor]:
-    """All other weights."""
+    """All other weights, whole: where several processes share them, all have to ask."""
     frozen = frozen_weights(network)
-    return {name: weight for name, weight in network.state_dict().items() if name not in frozen}
+    return {name: whole(weight) for name, weight in network.state_dict().items() if name not in frozen}
 
 
 def save_checkpoint(
-    path: Path, network: nn.Module, optimiser: torch.optim.Optimizer, progress: Mapping[str, Any]
+    path: Path,
+    network: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    progress: Mapping[str, Any],
+    *,
+    writes: bool = True,
 ) -> None:
-    """One file from which a run can go on."""
+    """One file from which a run can go on. Where several processes share the network, all ask for it and one writes."""
     tensors = {f"{_NETWORK}{name}": tensor for name, tensor in trained_weights(network).items()}
     for number, state in optimiser.state_dict()["state"].items():
-        tensors |= {f"{_OPTIMISER}{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
-    save_tensors(path, tensors, {_PROGRESS: json.dumps(progress)})
+        tensors |= {f"{_OPTIMISER}{number}.{name}": whole(torch.as_tensor(value)) for name, value in state.items()}
+    if writes:
+        save_tensors(path, tensors, {_PROGRESS: json.dumps(progress)})
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """What is in the file, or an error that says it is damaged."""
     tensors, metadata = load_tensors(path, kind="damaged-checkpoint", remedy=ANEW)
-    weights: dict[str, Tensor] = {}
-    optimiser: dict[int, dict[str, Tensor]] = {}
     try:
-        for name, tensor in tensors.items():
-            if name.startswith(_NETWORK):
-                weights[name.removeprefix(_NETWORK)] = tensor
-            else:
-                number, key = name.removeprefix(_OPTIMISER).split(".", 1)
-                optimiser.setdefault(int(number), {})[key] = tensor
-        return Checkpoint(json.loads(metadata[_PROGRESS]), weights, optimiser)
+        return Checkpoint.of(json.loads(metadata[_PROGRESS]), tensors)
     except (ValueError, KeyError) as error:
         raise damaged_checkpoint(path, f"this is no checkpoint ({error})") from error
 

@@ -1,22 +1,36 @@
 """Ctrl-C and a polite kill during training: the step under way is finished first."""
 
+import os
 import signal
 import threading
+import time
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from hitin.launching import has_launcher
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_ECHO = 2.0  # seconds in which a launcher passes a signal on that a process may have got already
 
 
 class Interrupts:
     """Within it, the first signal only sets `wanted`; a second one interrupts at once.
 
-    A signal that no one has looked at by the end is not lost.
+    A signal that no one has looked at by the end is not lost. Where a launcher started this process, the same signal
+    may come twice, and an end of the launcher itself is one, too.
     """
 
     def __init__(self) -> None:
-        self.wanted = False
+        self._noted: float | None = None
+        """When the first came."""
+        self._echo = _ECHO if has_launcher() else 0.0
+        self._parent = os.getppid() if has_launcher() else None
         self._before: dict[int, Any] = {}
+
+    @property
+    def wanted(self) -> bool:
+        """Whether someone wants to stop."""
+        return self._noted is not None or (self._parent is not None and os.getppid() != self._parent)
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():  # elsewhere signals do not arrive
@@ -39,5 +53,7 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        self.check()
-        self.wanted = True
+        if self._noted is None:
+            self._noted = time.monotonic()
+        elif time.monotonic() - self._noted >= self._echo:
+            raise KeyboardInterrupt

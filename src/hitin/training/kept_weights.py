@@ -11,7 +11,14 @@ from pathlib import Path
 
 from torch import nn
 
-from hitin.training.checkpoint import ANEW, frozen_weights, load_tensors, save_tensors, trained_weights
+from hitin.training.checkpoint import (
+    ANEW,
+    frozen_weights,
+    load_tensors,
+    load_weights,
+    save_tensors,
+    trained_weights,
+)
 from hitin.training.progress import Progress
 from hitin.writing import replacing
 
@@ -43,12 +50,14 @@ def load_epoch(folder: Path, epoch: int, network: nn.Module) -> None:
     """Give the network the weights of an epoch."""
     path = weights_path(folder, epoch)
     found, _ = load_tensors(path, kind="damaged-checkpoint", remedy=ANEW)
-    network.load_state_dict(frozen_weights(network) | found)
+    load_weights(network, found)
 
 
-def save_epoch(folder: Path, epoch: int, network: nn.Module) -> None:
-    """Keep the weights that an epoch ended with."""
-    save_tensors(weights_path(folder, epoch), trained_weights(network))
+def save_epoch(folder: Path, epoch: int, network: nn.Module, *, writes: bool = True) -> None:
+    """Keep the weights that an epoch ended with. Where processes share the network, all ask for it and one writes."""
+    weights = trained_weights(network)
+    if writes:
+        save_tensors(weights_path(folder, epoch), weights)
 
 
 def name_bests(folder: Path, progress: Progress, network: nn.Module) -> None:

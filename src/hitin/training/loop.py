@@ -17,15 +17,17 @@ from torch import Tensor
 from hitin.batches import Epochs, Examples, Rows
 from hitin.chance import own_chance
 from hitin.devices import accelerated, is_main_process, share
-from hitin.errors import HitinError, InputError
+from hitin.errors import HitinError
 from hitin.network import vectors_of
 from hitin.training.checkpoint import CHECKPOINT as CHECKPOINT
-from hitin.training.checkpoint import damaged_checkpoint, load_checkpoint, remove_leftovers, save_checkpoint
+from hitin.training.checkpoint import load_weights, remove_leftovers, save_checkpoint, trained_weights
 from hitin.training.feeding import Feed
 from hitin.training.interrupts import Interrupts
-from hitin.training.kept_weights import keep_only, load_epoch, name_bests, remove_bests, save_epoch, weights_path
+from hitin.training.kept_weights import keep_only, load_epoch, name_bests, remove_bests, save_epoch
 from hitin.training.log import EVERY, TrainingLog, Watcher
 from hitin.training.progress import SELECT, History, Progress, fingerprint
+from hitin.training.resuming import check_same, resumed
+from hitin.training.sharding import own_part
 from hitin.training.steps import Steps
 from hitin.training.validation import validation_scores
 
@@ -88,7 +90,7 @@ class _Trainer:
         self.folder, self.resumable = folder, resumable
         self.processes, self.is_main = accelerator.num_processes, accelerator.is_main_process
         self.progress = Progress(fingerprint(model, train, val))
-        self.network = model.network.to(accelerator.device)
+        self.model = model
         multiple = _MULTIPLE if accelerator.device.type == "cuda" else 1
         self.train, self.val = train.in_multiples(multiple), val and val.in_multiples(multiple)
         self.epochs = Epochs(
@@ -101,14 +103,17 @@ class _Trainer:
         self.sight = model.network.method.sight(model.run.method)
         steps = self.epochs.steps_before(self.settings.epochs, self.settings.accumulate)
         self.steps = Steps(model, train, val, accelerator, steps, watcher.note)
+        self.network = self.steps.network
         self.unread: list[tuple[Tensor, int]] = []
         self.known_loss = math.nan
 
     def begin(self, resume: bool) -> None:
         """Go on from the checkpoint of the same run, if there is one; or from the start."""
         path = self.folder / CHECKPOINT
-        if resume and path.is_file():
-            self._restore(path)
+        check_same(self.progress)
+        found = resumed(self.folder, self.progress, self.steps, resume=resume)
+        if found:
+            self._go_on(found)
         elif self.is_main:
             path.unlink(missing_ok=True)
             remove_bests(self.folder)
@@ -121,28 +126,14 @@ class _Trainer:
             done = sum(map(len, self.epochs.of(self.progress.epoch)[: self.progress.batch]))
         self.watcher.begin(self.settings.epochs, len(self.train), self.progress.epoch, done)
 
-    def _restore(self, path: Path) -> None:
-        checkpoint = load_checkpoint(path)
-        try:
-            found = Progress(**checkpoint.progress)
-            if found.fingerprint == self.progress.fingerprint:
-                checkpoint.restore(self.network, self.steps.optimiser)
-        except (TypeError, ValueError, KeyError, RuntimeError) as error:
-            raise damaged_checkpoint(path, "the checkpoint was written by another version of hitin") from error
-        if found.fingerprint != self.progress.fingerprint:
-            raise InputError(
-                "the folder holds an unfinished training with other settings or other documents",
-                kind="other-run",
-                file=str(self.folder),
-                remedy="Repeat the command that began it, choose another folder, or begin anew with --resume never.",
-            )
-        for epoch in found.best.values():
-            if not weights_path(self.folder, epoch).is_file():
-                raise damaged_checkpoint(weights_path(self.folder, epoch), "the weights of the best epoch are missing")
+    def _go_on(self, found: Progress) -> None:
         if self.accelerator.scaler is not None and found.scaler:
             self.accelerator.scaler.load_state_dict(found.scaler)
-        self.progress = found
         self.watcher.note(f"going on after {found.epoch} epochs and {found.batch} batches")
+        if found.processes not in (0, self.processes):
+            said = f"{found.processes} before, {self.processes} now"
+            self.watcher.note(f"another number of processes, {said}: dropout has other chances, and sums are rounded")
+        self.progress = found
 
     def run(self) -> History:
         progress = self.progress
@@ -163,7 +154,7 @@ class _Trainer:
     def _reads_once(self) -> bool:
         """Whether the encoder is frozen and the method looks at nothing but its vectors."""
         learns = any(parameter.requires_grad for parameter in self.network.encoder.parameters())
-        return not learns and self.sight == "document"
+        return not learns and self.sight == "document" and not self.steps.is_sharded
 
     def _with_vectors(self, examples: Examples) -> Examples:
         with self.watcher.counting("encoding", len(examples)) as advance:
@@ -188,7 +179,7 @@ class _Trainer:
             for group in groups:
                 self._step(group, feed)
                 if progress.batch < len(batches):
-                    self._pause(self._steps_done() % _READ_EVERY == 0)
+                    self._pause(self.accelerator.device.type == "cpu" or self._steps_done() % _READ_EVERY == 0)
         self._read_losses()
 
     def _step(self, group: list[Rows], feed: Feed) -> None:
@@ -242,20 +233,31 @@ class _Trainer:
         """Score the epoch on the validation documents and keep its weights where it is the best."""
         progress = self.progress
         share(self.network.buffers())
-        finite = torch.stack([parameter.isfinite().all() for parameter in self.network.parameters()])
-        self._check(0.0 if bool(finite.all()) else math.nan)
+        self._check(math.nan if self._any(not self._is_finite()) else 0.0)
         record: dict[str, float] = {"epoch": progress.epoch + 1, "loss": progress.loss_sum / len(self.train)}
         record |= self._validate() | {"seconds": round(progress.seconds, 3)}
         self._check(record.get("val_loss", 0.0))
         progress.finish_epoch(record)
-        if self.val is not None and progress.new_bests(self.settings.select) and self.is_main:
-            save_epoch(self.folder, progress.epoch, self.network)
+        if self.val is not None and progress.new_bests(self.settings.select):
+            save_epoch(self.folder, progress.epoch, self.network, writes=self.is_main)
         self.log.epoch(self._batches_done(), record)
         self.watcher.epoch(record, is_best=progress.best.get(SELECT) == progress.epoch)
         self._save()
         if self.is_main:
             keep_only(self.folder, progress.best.values())
         self._pause(agree=True)
+
+    def _is_finite(self) -> bool:
+        """Whether all weights of this process are numbers."""
+        parts = [own_part(parameter) for parameter in self.network.parameters()]
+        return bool(torch.stack([part.isfinite().all() for part in parts]).all())
+
+    def _any(self, is_so: bool) -> bool:
+        """Whether it is so in any process."""
+        if self.processes == 1:
+            return is_so
+        said = torch.tensor([is_so], device=self.accelerator.device, dtype=torch.int32)
+        return bool(self.accelerator.reduce(said, "sum") > 0)
 
     def _validate(self) -> dict[str, float]:
         if self.val is None:
@@ -269,13 +271,18 @@ class _Trainer:
             return validation_scores(self.network, self.val, self.accelerator, told if self.processes == 1 else advance)
 
     def _take_best(self) -> None:
+        """Give the model the weights of the best epoch, or the last."""
+        network = self.model.network
+        if self.steps.is_sharded:
+            load_weights(network, trained_weights(self.network))
+            network.to(self.accelerator.device)
         if SELECT in self.progress.best and self.is_main:
-            load_epoch(self.folder, self.progress.best[SELECT], self.network)
+            load_epoch(self.folder, self.progress.best[SELECT], network)
             if self.resumable:
-                name_bests(self.folder, self.progress, self.network)
-        share(self.network.state_dict().values())
-        self.network.zero_grad()
-        self.network.eval()
+                name_bests(self.folder, self.progress, network)
+        share(network.state_dict().values())
+        network.zero_grad()
+        network.eval()
 
     def _pause(self, agree: bool = False) -> None:
         """Save if it is time, and stop if someone wants to. Several processes do so together, where they `agree`."""
@@ -294,9 +301,10 @@ class _Trainer:
         if not self.resumable:
             return
         self._read_losses()
-        if self.is_main:
-            if self.accelerator.scaler is not None:
-                self.progress.scaler = self.accelerator.scaler.state_dict()
-            self.progress.log_size = self.log.size()
-            save_checkpoint(self.folder / CHECKPOINT, self.network, self.steps.optimiser, asdict(self.progress))
+        progress = self.progress
+        if self.accelerator.scaler is not None:
+            progress.scaler = self.accelerator.scaler.state_dict()
+        progress.log_size, progress.processes = self.log.size(), self.processes
+        state = (self.network, self.steps.optimiser, asdict(progress))
+        save_checkpoint(self.folder / CHECKPOINT, *state, writes=self.is_main)
         self.saved = time.monotonic()

@@ -10,7 +10,7 @@ from hitin.network import Network
 from hitin.settings import TrainingSettings
 
 
-def build_optimiser(network: Network, settings: TrainingSettings) -> torch.optim.Optimizer:
+def build_optimiser(network: Network, settings: TrainingSettings, *, fused: bool = True) -> torch.optim.Optimizer:
     """Adam or AdamW over groups of parameters, each with its `full_rate` and its weight decay."""
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter, rate in _rates(network, settings):
@@ -22,7 +22,7 @@ def build_optimiser(network: Network, settings: TrainingSettings) -> torch.optim
         for (rate, decay), parameters in groups.items()
     ]
     kind = torch.optim.AdamW if settings.optimiser == "adamw" else torch.optim.Adam
-    return kind(described, fused=True)
+    return kind(described, fused=fused)
 
 
 def _rates(network: Network, settings: TrainingSettings) -> Iterator[tuple[str, nn.Parameter, float]]:

@@ -38,6 +38,8 @@ class Progress:
     line_documents: int = 0
     seconds: float = 0.0
     log_size: int = 0
+    processes: int = 0
+    """That trained up to here; 0: unknown."""
     scaler: dict[str, Any] = field(default_factory=dict)
 
     def add_loss(self, loss: float, documents: int) -> None:
@@ -112,5 +114,12 @@ def fingerprint(model: "NeuralModel", train: Examples, val: Examples | None) -> 
 
 def _settings_of_weights(run: "Run") -> str:
     """The sections of a run that the weights depend on, in the same words as before there were decisions to choose."""
-    sections = run.with_training(checkpoint_seconds=0.0, tensorboard=False).to_toml().rstrip("\n").split("\n\n")
+    plain = run.with_training(checkpoint_seconds=0.0, tensorboard=False, shard=False).to_toml()
+    for later in _LATER:
+        plain = plain.replace(later, "")
+    sections = plain.rstrip("\n").split("\n\n")
     return "\n\n".join(section for section in sections if not section.startswith("[decisions]")) + "\n"
+
+
+_LATER = ("sync_norm = false\n", "shard = false\n", "shard = false")
+"""What there was not to choose when older runs began: left as it is, it changes nothing of them."""

@@ -1,5 +1,6 @@
 """One step of training: the loss of some batches, its gradient, and the optimiser."""
 
+import copy
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,12 @@ from hitin.batches import Batch, Examples, Rows
 from hitin.chance import seed_chance
 from hitin.errors import first_line
 from hitin.losses import positive_weights
+from hitin.methods.node_norm import Company, NodeBatchNorm
 from hitin.training.feeding import Source
 from hitin.training.objective import Objective
 from hitin.training.optimisation import build_optimiser, learning_rate_factor
 from hitin.training.recording import Recorder
+from hitin.training.sharding import shard, synchronise
 
 if TYPE_CHECKING:
     from hitin.neural import NeuralModel
@@ -42,17 +45,27 @@ class Steps:
         counts = train.label_counts()
         if self.settings.prior_start:
             self.network.method.start(counts, len(train))
-        self.network.to(self.device)
-        self.optimiser = build_optimiser(self.network, self.settings)
+        self.is_sharded = self.settings.shard and torch.distributed.is_initialized()
+        if self.is_sharded:  # the model's own network stays whole, and takes what was learnt in the end
+            self.network = copy.deepcopy(self.network)
+            shard(self.network, self.device)
+        else:
+            self.network.to(self.device)
+        self.optimiser = build_optimiser(self.network, self.settings, fused=not self.is_sharded)
+        self.norms = [each for each in self.network.modules() if isinstance(each, NodeBatchNorm)]
         self.rate = learning_rate_factor(self.settings, steps)
         weights = None
         if model.run.loss.positive_weights != "none":
             weights = positive_weights(counts, len(train), model.run.loss.positive_weights).to(self.device)
         edges = torch.from_numpy(np.array(model.taxonomy.edges)).to(self.device)
-        self.plain = accelerator.prepare(Objective(self.network, model.run.loss, edges, weights))
+        objective = Objective(self.network, model.run.loss, edges, weights)
+        # what is sharded adds up its gradients itself
+        self.plain = accelerator.prepare_model(objective, device_placement=False, evaluation_mode=self.is_sharded)
         self.objective: Any = torch.compile(self.plain, dynamic=True) if self.settings.compile else self.plain
         self.stepper = accelerator.prepare(self.optimiser)
         self.recorder = self._recorder()
+        if self.norms and accelerator.num_processes > 1 and not self.settings.sync_norm:
+            note("each process normalises by its own part of a batch; sync_norm=true lets all look at the whole")
 
     def own(self, group: list[Rows]) -> list[tuple[Rows, int]]:
         """What of each batch of a step falls to this process, and how many of its documents count.
@@ -74,10 +87,17 @@ class Steps:
         documents, total = sum(map(len, group)), torch.zeros((), device=self.device)
         own = self.own(group)
         for number, (rows, counting) in enumerate(own, start=1):
+            self._introduce(len(group[number - 1]), counting)
             weight = counting / documents * processes  # the gradient becomes the mean over processes
             total += self._learn(source.batch(rows), step, weight, is_last=number == len(own)) * counting
         self._move(step)
         return total
+
+    def _introduce(self, documents: int, counting: int) -> None:
+        """Let normalisations look at the documents of all processes, where that is wanted."""
+        if self.settings.sync_norm and self.accelerator.num_processes > 1:
+            for norm in self.norms:
+                norm.company = Company(documents, counts=counting > 0)
 
     def _learn(self, batch: Batch, step: int, weight: float, *, is_last: bool) -> Tensor:
         """Add the gradient of a batch, times the weight; its loss."""
@@ -93,6 +113,7 @@ class Steps:
             return self._computed(batch.to(self.device), step, weight, is_last)
 
     def _computed(self, batch: Batch, step: int, weight: float, is_last: bool) -> Tensor:
+        synchronise(self.network, is_last)
         with nullcontext() if is_last else self.accelerator.no_sync(self.objective):
             loss: Tensor = self.objective(batch, step)
             self.accelerator.backward(loss * weight)
@@ -123,6 +144,9 @@ class Steps:
 
     def _clip(self, longest: float) -> None:
         """Let the optimiser divide the gradient as it reads it: by itself that is one more way through all of it."""
+        if self.is_sharded:
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), longest)
+            return
         if self.accelerator.scaler is not None:  # which divides by a number of its own
             self.accelerator.clip_grad_norm_(self.network.parameters(), longest)
             return
