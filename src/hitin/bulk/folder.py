@@ -96,6 +96,7 @@ def score_folder(
         else:
             outcomes = score_here(plan.todo, request, answers, ledger, watcher.advanced)
         done = _told(outcomes, watcher)
+        ledger.remove_leftovers(plan.todo)  # of workers that died
     finished = [each for each in done if isinstance(each, Finished)]
     failed = sorted((each for each in done if isinstance(each, Failed)), key=lambda each: each.name)
     return Scored(finished, plan.finished, failed, time.monotonic() - start)

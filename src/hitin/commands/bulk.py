@@ -1,5 +1,7 @@
 """What `hitin predict` offers for folders, and what it says of them. Nothing heavy is imported here."""
 
+import sys
+from contextlib import redirect_stdout
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,7 +81,7 @@ def predict_folders(
     on_ray = engine == EngineName.ray
     cluster = Cluster(address, workers) if on_ray or address or workers else None
     try:
-        with watching() as watcher:
+        with watching() as watcher, redirect_stdout(sys.stderr):  # where Ray tells of workers that died
             scored = score_folder(
                 request,
                 inputs,
