@@ -4,7 +4,7 @@
 import math
 import random
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -13,46 +13,22 @@ from typing import Any
 import pytest
 import torch
 
-from hitin import HierarchicalTextClassifier, InputError, Taxonomy
+from hitin import InputError, Taxonomy
 from hitin.model_folder import TRAINING
 from hitin.settings import Run
-from hitin.training.checkpoint import load_checkpoint
 from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT
 from hitin.training.progress import _settings_of_weights
-from tests.faults.commands import check_same, whole
+from tests.faults.commands import check_same
 from tests.training_harness import (
     TAXONOMY,
     TINY,
-    Nursery,
     are_equal,
     classifier,
     documents,
     leftovers,
     weights,
-    when_logged,
 )
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as found:
-        yield found
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_finishes_its_step_and_goes_on_later(number: int, tmp_path: Path, nursery: Nursery) -> None:
-    options: dict[str, Any] = {"val": 20, "epochs": 20, "checkpoint_seconds": 1000}
-    folder = tmp_path / "model"
-    assert nursery.train(folder, when_logged(3), number, **options) == 130
-    assert not leftovers(folder)
-    progress = load_checkpoint(folder / TRAINING / CHECKPOINT).progress
-    assert 2 <= progress["epoch"] < 20
-    with pytest.raises(InputError, match="not finished") as caught:
-        HierarchicalTextClassifier.load(folder)
-    assert caught.value.kind == "unfinished-model"
-    assert nursery.train(folder, **options) == 0
-    check_same(folder, whole(tmp_path / "whole", **options))
 
 
 class Interrupter(Watcher):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -37,8 +38,8 @@ class Ended:
         """The one error of a command that could not go on, which is no crash."""
         assert self.code == 2, (self.code, self.errors)
         assert "Traceback" not in self.errors, self.errors
-        assert self.errors.count("error:") == 1, self.errors
-        return self.errors[self.errors.index("error:") :]
+        assert len(re.findall("^error: ", self.errors, re.MULTILINE)) == 1, self.errors
+        return self.errors[self.errors.index("error: ") :]
 
 
 def environment(**more: str) -> dict[str, str]:

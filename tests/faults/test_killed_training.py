@@ -1,20 +1,25 @@
-"""A training that was killed, at any moment, and begun again ends with the weights of one that was not."""
+"""A training that was killed or interrupted and begun again ends with the weights of one that nothing disturbed."""
 
 import random
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hitin import HierarchicalTextClassifier, InputError
 from hitin.model_folder import MANIFEST, TRAINING, WEIGHTS
+from hitin.training.checkpoint import load_checkpoint
 from hitin.training.loop import CHECKPOINT
 from tests.faults.commands import check_same, run, train_words, whole, write_data
+from tests.faults.moments import then
 from tests.training_harness import (
     BERT,
     Moment,
     Nursery,
     after,
+    leftovers,
     tiny_bert,
     train_together,
     when_logged,
@@ -74,18 +79,22 @@ def test_runs_killed_again_and_again_end_as_if_they_had_not_been(number: int, tm
     assert kills > 100
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_finishes_its_step_and_goes_on_later(number: int, tmp_path: Path, nursery: Nursery) -> None:
+    options: dict[str, Any] = {"val": 20, "epochs": 20, "checkpoint_seconds": 1000}
+    folder = tmp_path / "model"
+    assert nursery.train(folder, when_logged(3), number, **options) == 130
+    assert not leftovers(folder)
+    progress = load_checkpoint(folder / TRAINING / CHECKPOINT).progress
+    assert 2 <= progress["epoch"] < 20
+    with pytest.raises(InputError, match="not finished") as caught:
+        HierarchicalTextClassifier.load(folder)
+    assert caught.value.kind == "unfinished-model"
+    assert nursery.train(folder, **options) == 0
+    check_same(folder, whole(tmp_path / "whole", **options))
+
+
 # The command, as a user gives it.
-
-
-def then(first: Moment, second: Moment) -> Moment:
-    """A moment that is looked for only when another has come."""
-    seen: list[bool] = []
-
-    def has_come(folder: Path) -> bool:
-        seen[:] = seen or ([True] if first(folder) else [])
-        return bool(seen) and second(folder)
-
-    return has_come
 
 
 def random_moment(chance: random.Random) -> Moment:
@@ -127,9 +136,7 @@ def test_the_command_ends_as_if_it_had_not_been_killed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_fifty_random_kills_of_the_command_are_followed_by_fifty_resumes(
-    tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
+def test_fifty_random_kills_of_the_command_are_followed_by_fifty_resumes(tmp_path: Path) -> None:
     """Each kill is followed by the same command; every folder ends as the undisturbed one, to the bit."""
     write_data(tmp_path)
     undisturbed = whole(tmp_path / "whole", val=20)
@@ -140,8 +147,6 @@ def test_fifty_random_kills_of_the_command_are_followed_by_fifty_resumes(
         kills += kill_command(tmp_path, folder, moments, min(chance.randint(1, 4), KILLS - kills))
         check_same(folder, undisturbed)
         folders += 1
-    record_property("kills", kills)
-    record_property("folders", folders)
     assert kills == KILLS
 
 

@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -77,16 +76,12 @@ def test_readers_refuse_what_is_nearly_sound(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(10 * SECONDS)
 @pytest.mark.parametrize("name", TARGETS)
-def test_readers_refuse_what_is_nearly_sound_for_a_minute(
-    name: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_readers_refuse_what_is_nearly_sound_for_a_minute(name: str) -> None:
     seed = int(os.environ.get("HITIN_FUZZ_SEED", "0")) or time.time_ns()
     chance, end = Random(seed), time.monotonic() + SECONDS
     inputs = sound = 0
     while time.monotonic() < end:
         inputs += 1
         sound += tried(name, TARGETS[name].made(chance))
-    record_property("inputs", inputs)
-    record_property("sound", sound)
-    record_property("seed", seed)
     assert inputs > 50
+    assert 0 < sound < inputs, f"of {inputs:,} inputs {sound:,} were taken for sound (HITIN_FUZZ_SEED={seed})"
