@@ -6,15 +6,23 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given as for_all
+from hypothesis import settings as testing
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from hitin import InputError
+from hitin import Document, InputError, Taxonomy
+from hitin.answers import Answers
 from hitin.batches import Examples
+from hitin.calibration import Calibration
+from hitin.decisions import Decisions
+from hitin.decisions.best import BestLabels, decided_best
 from hitin.label_blocks import Blocks, Chosen, LastLayer, Positives, chosen_by_chance, judged_in_blocks, loss_in_blocks
 from hitin.losses import LossSettings, classification_loss, positive_weights
 from hitin.tokens import Ragged
 from hitin.training.validation import counts_of
+from tests.strategies import taxonomies
 from tests.training_harness import STEADY, TAXONOMY, classifier, documents
 
 DOCUMENTS, LABELS, WIDTH = 5, 23, 4
@@ -113,7 +121,7 @@ def test_documents_without_labels_have_a_loss_too() -> None:
 @pytest.mark.parametrize("settings", LOSSES[:4:3], ids=str)
 def test_over_all_choices_of_negatives_the_mean_of_losses_and_gradients_is_the_whole(settings: LossSettings) -> None:
     given = Given()
-    held = given.positives.labels.unique()
+    held = torch.tensor(sorted({*given.positives.labels.tolist()}))
     others = [label for label in range(LABELS) if label not in held.tolist()]
     assert len(others) >= 3
     losses, gradients = [], []
@@ -133,7 +141,7 @@ def test_over_all_choices_of_negatives_the_mean_of_losses_and_gradients_is_the_w
 
 def test_negatives_are_chosen_alike_by_the_same_chance_and_each_as_often_as_any_other() -> None:
     held, times = torch.tensor([4, 4, 0, 9]), torch.zeros(12)
-    for seed in range(2000):
+    for seed in range(500):
         torch.manual_seed(seed)
         chosen = chosen_by_chance(held, 12, 3)
         assert chosen is not None
@@ -141,13 +149,14 @@ def test_negatives_are_chosen_alike_by_the_same_chance_and_each_as_often_as_any_
         assert [float(scale) for label, scale in zip(*chosen, strict=True) if int(label) in (0, 4, 9)] == [1.0] * 3
         assert float(chosen.scale.sum()) == pytest.approx(12)
         times[chosen.labels] += 1
+        last = chosen.labels.tolist()
     torch.manual_seed(seed)
     again = chosen_by_chance(held, 12, 3)
     assert again is not None
-    assert again.labels.tolist() == chosen.labels.tolist()
-    assert times[[0, 4, 9]].tolist() == [2000] * 3
+    assert again.labels.tolist() == last
+    assert times[[0, 4, 9]].tolist() == [500] * 3
     rest = [label for label in range(12) if label not in (0, 4, 9)]
-    assert times[rest].numpy() == pytest.approx(np.full(9, 2000 / 3), rel=0.12)  # four deviations
+    assert times[rest].numpy() == pytest.approx(np.full(9, 500 / 3), rel=0.25)  # four deviations
 
 
 def test_no_more_negatives_than_there_are_means_all() -> None:
@@ -194,10 +203,10 @@ def test_training_in_blocks_is_training(method: str) -> None:
 
 
 def test_with_chosen_negatives_it_learns_and_repeats_itself() -> None:
-    texts, labels = documents(120)
-    options: dict[str, Any] = {"negatives": 2, "epochs": 8}
+    texts, labels = documents(80)
+    options: dict[str, Any] = {"negatives": 2, "epochs": 6}
     one, other = (classifier(**options).fit(texts, labels, (texts, labels)) for _ in range(2))
-    assert one.score(texts, labels) > 0.6  # with all labels it is no more
+    assert one.score(texts, labels) > 0.5  # with all labels it is no more
     for name, tensor in one.model_.tensors().items():
         assert torch.equal(tensor, other.model_.tensors()[name]), name
 
@@ -214,3 +223,52 @@ def test_a_method_that_needs_all_labels_trains_with_a_table() -> None:
     texts, labels = documents(20)
     found = classifier(method="hiagm-tp", epochs=1, **IN_BLOCKS).fit(texts, labels)
     assert len(found.classes_) == len(TAXONOMY)
+
+
+def calibrations(depth: int) -> list[Calibration]:
+    """None; temperatures; curves that put many logits on the same log-odds of 32 bits."""
+    curve = ((-3.0, -1.0), (-2.0, -0.999999), (0.0, -0.99999), (1.0, 2.0))
+    temperatures = tuple(0.5 + level for level in range(depth))
+    return [
+        Calibration(),
+        Calibration("temperature", temperatures),
+        Calibration("isotonic", temperatures, (curve,) * depth),
+    ]
+
+
+@testing(max_examples=60, deadline=None)
+@for_all(taxonomies(), st.integers(0, 2**32 - 1), st.integers(1, 6), st.sampled_from([0.0, 0.3, 0.6]))
+def test_the_best_labels_are_decided_and_shown_as_by_the_whole_table(
+    taxonomy: Taxonomy, seed: int, k: int, stop: float
+) -> None:
+    chance = np.random.default_rng(seed)
+    logits = chance.choice(np.arange(-4, 3) / 2, (3, len(taxonomy))).astype(np.float32)  # many are equal
+    cut = int(chance.integers(1, len(taxonomy) + 1))
+    for calibration in calibrations(taxonomy.depth):
+        decisions = Decisions("top-k", k=k, stop=stop, calibration=calibration)
+        best = BestLabels(3, k, calibration, taxonomy)
+        for start in range(0, len(taxonomy), cut):
+            best.add(start, logits[:, start : start + cut])
+        given, stopped = decisions.decide_and_stop(logits, taxonomy)
+        shown = decisions.probabilities(logits, taxonomy)
+        for row, labels in enumerate(best.labels.tolist()):
+            closure = taxonomy.closure(labels)
+            found = decided_best(closure, logits[row, list(closure)], decisions, taxonomy)
+            assert found.labels[found.given].tolist() == np.flatnonzero(given[row]).tolist()
+            assert found.labels[found.stopped].tolist() == np.flatnonzero(stopped[row]).tolist()
+            assert found.probabilities.tolist() == shown[row, found.labels].tolist()
+
+
+@pytest.mark.parametrize("stop", [0.0, 0.4])
+def test_a_model_answers_by_its_best_labels_as_by_all(stop: float) -> None:
+    texts, labels = documents(60)
+    found = classifier(epochs=2, **IN_BLOCKS).fit(texts, labels, (texts[:30], labels[:30]))
+    decisions = found.decisions_.with_options(policy="top-k", k=2, stop=stop)
+    answers, given = Answers(found, decisions=decisions, digits=3), [Document(text) for text in texts]
+    best = answers.scores(found.model_.prepared(texts))
+    assert isinstance(best, list)
+    assert answers.of(given, best) == answers.of(given, found.model_.logits(texts))
+    assert not isinstance(replace(answers, top=2).scores(found.model_.prepared(texts)), list)
+    found.decisions_ = decisions
+    every = [{found.classes_[label] for label in np.flatnonzero(row)} for row in found.scored(texts).given]
+    assert found.predict(texts) == every

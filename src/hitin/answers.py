@@ -1,6 +1,6 @@
 """What is told of a document: its labels, the paths to them and how probable they are. Nothing of torch takes part."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,9 @@ from hitin.names import PATH_SEPARATOR
 from hitin.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
+    from hitin.decisions.best import Found
     from hitin.estimator import HierarchicalTextClassifier, ScoredTexts
+    from hitin.model import Advance
 
 Probabilities = NDArray[np.float32]
 Logits = NDArray[np.float32]
@@ -37,9 +39,20 @@ class Answers:
     """Of probabilities, those that count."""
     _paths: dict[int, str] = field(default_factory=dict)
 
-    def of(self, documents: list[Document], logits: Logits) -> list[dict[str, Any]]:
+    def scores(self, prepared: Any, advance: "Advance | None" = None) -> "Logits | list[Found]":
+        """What `of` is told of documents, from what the model has `prepared`: logits, or decisions on the best labels
+        where very many others need not be known."""
+        model = self.classifier.model_
+        found = None
+        if not (self.top or self.all_scores):
+            found = model.best(prepared, self.decisions or self.classifier.decisions_, advance)
+        return model.prepared_logits(prepared, advance) if found is None else found
+
+    def of(self, documents: list[Document], scores: "Logits | list[Found]") -> list[dict[str, Any]]:
         """A record for each document."""
-        return self.records(documents, self.classifier.decided(logits, self.decisions))
+        if isinstance(scores, list):
+            return [self._best_record(*each) for each in zip(documents, scores, strict=True)]
+        return self.records(documents, self.classifier.decided(scores, self.decisions))
 
     def records(self, documents: list[Document], scored: "ScoredTexts") -> list[dict[str, Any]]:
         """`of`, where it is known what was decided."""
@@ -53,12 +66,7 @@ class Answers:
         self, document: Document, probabilities: Probabilities, chosen: NDArray[np.bool_], stopped: NDArray[np.bool_]
     ) -> dict[str, Any]:
         labels = np.flatnonzero(chosen).tolist()  # labels are numbered from the top down
-        ends = self.taxonomy.deepest(self.taxonomy.closure(labels))
-        record: dict[str, Any] = {} if document.id is None else {"id": document.id}
-        if self.with_text:
-            record["text"] = document.text
-        record["labels"] = [self.taxonomy.labels[label] for label in (ends if self.deepest else labels)]
-        record["paths"] = [self._path(label) for label in ends]
+        record = self._begun(document, labels)
         record["scores"] = self._scores(range(len(probabilities)) if self.all_scores else labels, probabilities)
         if stopped.any():
             record["unsure"] = self._scores(np.flatnonzero(stopped).tolist(), probabilities)
@@ -66,7 +74,26 @@ class Answers:
             record["top"] = self._scores(best_labels(probabilities[None], self.top)[0].tolist(), probabilities)
         return record
 
-    def _scores(self, labels: Iterable[int], probabilities: Probabilities) -> dict[str, float]:
+    def _best_record(self, document: Document, found: "Found") -> dict[str, Any]:
+        probabilities = dict(zip(found.labels.tolist(), found.probabilities.tolist(), strict=True))
+        labels = found.labels[found.given].tolist()
+        record = self._begun(document, labels)
+        record["scores"] = self._scores(labels, probabilities)
+        if found.stopped.any():
+            record["unsure"] = self._scores(found.labels[found.stopped].tolist(), probabilities)
+        return record
+
+    def _begun(self, document: Document, labels: list[int]) -> dict[str, Any]:
+        """A record, but for how probable its labels are."""
+        ends = self.taxonomy.deepest(self.taxonomy.closure(labels))
+        record: dict[str, Any] = {} if document.id is None else {"id": document.id}
+        if self.with_text:
+            record["text"] = document.text
+        record["labels"] = [self.taxonomy.labels[label] for label in (ends if self.deepest else labels)]
+        record["paths"] = [self._path(label) for label in ends]
+        return record
+
+    def _scores(self, labels: Iterable[int], probabilities: Probabilities | Mapping[int, float]) -> dict[str, float]:
         return {self.taxonomy.labels[label]: float(f"{probabilities[label]:.{self.digits}g}") for label in labels}
 
     def _path(self, label: int) -> str:

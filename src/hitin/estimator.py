@@ -241,12 +241,21 @@ class HierarchicalTextClassifier:
         taxonomy = self._fitted().taxonomy
         found = []
         for some in chunks(texts_of(texts), documents_at_once(taxonomy, _AT_ONCE)):
-            for row in self.scored(some).given:
-                labels: Iterable[int] = np.flatnonzero(row).tolist()
+            for given in self._given(some):
+                labels: Iterable[int] = given.tolist()
                 if deepest:
                     labels = taxonomy.deepest(taxonomy.closure(labels))
                 found.append({taxonomy.labels[label] for label in labels})
         return found
+
+    def _given(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """The numbers of the labels of each text."""
+        model = self._fitted()
+        prepared = model.prepared(texts)
+        best = model.best(prepared, self.decisions_)
+        if best is not None:
+            return [found.labels[found.given] for found in best]
+        return [np.flatnonzero(row) for row in self.decided(model.prepared_logits(prepared)).given]
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """(documents, |Y|): the probability of each label of `classes_`."""

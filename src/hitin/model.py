@@ -14,6 +14,8 @@ from hitin.inputs import Documents
 from hitin.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
+    from hitin.decisions import Decisions
+    from hitin.decisions.best import Found
     from hitin.settings import Run
     from hitin.training.log import Watcher
     from hitin.training.progress import History
@@ -75,6 +77,10 @@ class Model(ABC):
         if advance:
             advance(len(logits))
         return logits
+
+    def best(self, prepared: Any, decisions: "Decisions", advance: Advance | None = None) -> "list[Found] | None":  # noqa: ARG002
+        """What is decided of each document by its best labels alone; `None` where all logits have to be known."""
+        return None
 
     @abstractmethod
     def to(self, device: torch.device) -> None:

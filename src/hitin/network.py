@@ -24,6 +24,7 @@ TOKENS_AT_ONCE = 64 * 1024  # in a batch of long documents that are only scored
 # On a core, a document costs MiniLM 92 ms in batches of 65,536 tokens, 62 ms of 4,096 and 58 ms of 1,024; TextRCNN
 # 6.8 ms, 5.1 ms and 7.8 ms.
 CPU_TOKENS_AT_ONCE = 4 * 1024
+_CELLS_AT_ONCE = 1 << 24  # numbers of one layer of a method, of a batch that is only scored
 _BATCHES_AHEAD = 20  # of a GPU, between waits for what it made
 
 
@@ -53,13 +54,19 @@ def for_use(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in tensors.items() if not name.startswith(f"method.{AUXILIARY}.")}
 
 
-def scoring_batches(examples: Examples, tokens: int = TOKENS_AT_ONCE) -> list[Rows]:
+def batches_to_score(network: Network, examples: Examples, device: torch.device) -> list[Rows]:
+    """The rows of each batch for scoring: fewer documents where a method makes much of each, of very many labels."""
+    documents = max(1, min(EVALUATION_BATCH, _CELLS_AT_ONCE // max(network.method.cells_of_document(), 1)))
+    return scoring_batches(examples, tokens_at_once(network.encoder, examples, device), documents)
+
+
+def scoring_batches(examples: Examples, tokens: int = TOKENS_AT_ONCE, documents: int = EVALUATION_BATCH) -> list[Rows]:
     """The rows of each batch for scoring: fewer documents where they are long.
 
     Alike in size, for they are computed side by side: of 64 documents in batches of up to 20, the last would have 4.
     """
     batches: list[Rows] = []
-    for rows in by_length(examples.tokens.lengths, EVALUATION_BATCH):
+    for rows in by_length(examples.tokens.lengths, documents):
         longest = int(examples.tokens.lengths[rows[0]])
         size = max(1, tokens // max(longest, 1))
         batches += np.array_split(rows, -(-len(rows) // size))
@@ -91,7 +98,7 @@ def _made(
     """(documents, width): what is made of each document without dropout, batch by batch."""
     device = next(network.parameters()).device
     fetched = _Fetched(len(examples), width)
-    batches = scoring_batches(examples, tokens_at_once(network.encoder, examples, device))
+    batches = batches_to_score(network, examples, device)
     was_training = network.training
     network.eval()
     try:

@@ -13,6 +13,8 @@ from torch import Tensor
 from hitin.batches import Examples
 from hitin.chance import own_chance
 from hitin.damage import telling
+from hitin.decisions import Decisions
+from hitin.decisions.best import Found
 from hitin.devices import is_main_process
 from hitin.encoders import (
     AnyTokenizer,
@@ -28,6 +30,7 @@ from hitin.encoders.tfidf import TfidfSettings
 from hitin.encoders.transformer import TransformerSettings, need_transformers
 from hitin.encoders.vectors import Coverage
 from hitin.inputs import Documents
+from hitin.many_labels import best_of_documents
 from hitin.methods import METHODS, NeuralMethod
 from hitin.methods.interface import Facts, Method
 from hitin.model import Advance, Model
@@ -167,6 +170,12 @@ class NeuralModel(Model):
 
     def prepared_logits(self, prepared: Examples, advance: Advance | None = None) -> NDArray[np.float32]:
         return logits_of(self.network, prepared, advance)
+
+    def best(self, prepared: Examples, decisions: Decisions, advance: Advance | None = None) -> list[Found] | None:
+        """Of very many labels, where `top-k` decides."""
+        if decisions.policy != "top-k" or not self._is_in_blocks:
+            return None
+        return best_of_documents(self.network, prepared, decisions, self.taxonomy, advance)
 
     def tensors(self) -> Mapping[str, Tensor]:
         return for_use(self.network.state_dict())

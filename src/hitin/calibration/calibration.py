@@ -62,6 +62,15 @@ class Calibration:
                 found[rows, columns] = np.clip(values, -_LARGEST, _LARGEST)
         return found
 
+    def log_odds_at(self, logits: Table, levels: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """`log_odds` of some labels, (..., n), whose levels, from 1 on, are (n,)."""
+        found = np.empty(logits.shape, dtype=np.float32)
+        for level in np.unique(levels).tolist():
+            some = levels == level
+            values = self._of_level(level - 1, logits[..., some].astype(np.float64))
+            found[..., some] = np.clip(values, -_LARGEST, _LARGEST)
+        return found
+
     def odds(self, logits: Table, taxonomy: Taxonomy) -> "LogOdds":
         """Log-odds, and what is shown of them."""
         return LogOdds(self.log_odds(logits, taxonomy), taxonomy, is_coherent=self.kind != "none")

@@ -36,9 +36,9 @@ def answer_records(chunks: Iterable[list[Document]], answers: Answers) -> Genera
     with Workers() as workers:
         read = ((chunk, model.prepared([document.text for document in chunk])) for chunk in chunks)
         ready = workers.ahead(read, patience=_PATIENCE)
-        scored = workers.ahead((chunk, model.prepared_logits(each, workers.check)) for chunk, each in ready)
-        for chunk, logits in scored:
-            yield answers.of(chunk, logits)
+        scored = workers.ahead((chunk, answers.scores(each, workers.check)) for chunk, each in ready)
+        for chunk, scores in scored:
+            yield answers.of(chunk, scores)
 
 
 def as_lines(records: Iterable[dict[str, Any]], encoding: str = "utf-8") -> str:

@@ -80,7 +80,7 @@ class HiTIN(Method):
         width = widths.document
         node = settings.width or width
         self.tree = tree or coding_tree(taxonomy, settings.height, settings.tree, seed=settings.tree_seed)
-        self.pooling = settings.pooling
+        self.pooling, self.node = settings.pooling, node
         for layer, parents in enumerate(self.tree.child_to_parent):
             self.register_buffer(f"parents_{layer}", torch.from_numpy(np.array(parents)))
         self.leaves = _LEAVES[settings.leaves](width, node, self.tree, settings.leaf_dropout)
@@ -116,6 +116,9 @@ class HiTIN(Method):
 
     def last_layer(self) -> LastLayer:
         return LastLayer(self.classifier.weight, self.classifier.whole_bias())
+
+    def cells_of_document(self) -> int:
+        return max(self._sizes[1:]) * self.node
 
     def read_out(self, text: Tensor) -> Tensor:
         """(B, d) -> (B, d_T): the vector of the whole tree.

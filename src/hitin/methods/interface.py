@@ -140,6 +140,10 @@ class Method(nn.Module):
         """From the features to the logits."""
         return LastLayer(self.classifier.weight, self.classifier.bias)
 
+    def cells_of_document(self) -> int:
+        """How many numbers its largest layer has for one document, where that is more than a few for each label."""
+        return 0
+
     def losses(self, seen: Seen) -> dict[str, Tensor]:  # noqa: ARG002
         """What is added to the classification loss in training, by name."""
         return {}

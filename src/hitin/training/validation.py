@@ -13,7 +13,7 @@ from hitin.label_blocks import Positives, judged_in_blocks
 from hitin.losses import classification_loss
 from hitin.metrics import Counts, macro_f1, micro_f1
 from hitin.model import Advance
-from hitin.network import Network, made_of_batches, on_device, scoring_batches, tokens_at_once
+from hitin.network import Network, batches_to_score, made_of_batches, on_device
 from hitin.training.sharding import is_sharded, reshard
 
 _WAIT_EVERY = 20  # batches, so that progress tells what a GPU has done
@@ -31,7 +31,7 @@ def validation_scores(
     table = torch.zeros(3, val.label_count, dtype=torch.int64, device=device)
     losses: list[Tensor] = []
     network.eval()
-    batches = scoring_batches(val, tokens_at_once(network.encoder, val, device))
+    batches = batches_to_score(network, val, device)
     own = batches[accelerator.process_index :: accelerator.num_processes]
     with closing(_made(network, accelerator, val, own, batches)) as made:
         for number, (rows, (mean, counted)) in enumerate(made, start=1):
