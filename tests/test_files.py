@@ -201,3 +201,15 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_a_missing_library_names_the_extra_that_brings_it() -> None:
     with pytest.raises(MissingExtraError, match=r"pip install 'hitin\[fast\]'"):
         need("a_library_that_is_not_there", extra="fast", purpose="This")
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+def test_the_same_text_becomes_the_same_bytes_whenever_it_is_compressed(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are compared by their checksums."""
+    write_text(tmp_path / f"a{suffix}", ["text\n" * 100])
+    later = time.time() + 1000
+    monkeypatch.setattr(time, "time", lambda: later)
+    write_text(tmp_path / f"b{suffix}", ["text\n" * 100])
+    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()

@@ -34,9 +34,19 @@ def format_suffix(path: str | Path) -> str:
 
 
 def open_compressed(compression: str, file: Any, mode: str) -> Any:
-    """A file or path through one of the libraries, which all open alike."""
+    """A file or path through one of the libraries, which all open alike. What is written is the same every time."""
+    if compression == "gzip" and mode == "wb":
+        return _timeless_gzip(file)
     library = {"gzip": gzip, "bzip2": bz2, "xz": lzma}.get(compression) or zstd()
     return library.open(file, mode)
+
+
+def _timeless_gzip(path: str | Path) -> gzip.GzipFile:
+    """Written without the time and the name of the file, which gzip keeps otherwise."""
+    stream = Path(path).open("wb")  # noqa: SIM115
+    file = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0)
+    file.myfileobj = stream  # type: ignore[assignment]  # which is closed with it
+    return file
 
 
 def zstd() -> ModuleType:
