@@ -176,12 +176,12 @@ def test_a_batch_names_its_labels_in_pairs() -> None:
     examples = Examples(Ragged.of([[5], [6, 7], [8]]), Ragged.of([[0, 2], [], [1]]), 3)
     rows = np.array([2, 1, 0])
     batch, table = examples.in_pairs_of_labels().batch(rows), examples.batch(rows)
-    assert batch.targets is None
+    assert batch.table is None
     assert batch.pairs is not None
     assert batch.pairs.tolist() == [[0, 2, 2], [1, 0, 2]]
     assert len(batch) == len(table) == 3
     with pytest.raises(ValueError, match="in pairs"):
-        _ = batch.table
+        _ = batch.targets
     assert batch.to(torch.device("meta")).pairs.device.type == "meta"  # type: ignore[union-attr]
 
 

@@ -73,28 +73,28 @@ class Batch:
     """(B, L)"""
     lengths: Tensor | None
     """(B,), on the CPU, where packing wants them; in recorded steps beside the rest."""
-    targets: Tensor | None
-    """(B, |Y|); none where there are `pairs`."""
+    table: Tensor | None
+    """(B, |Y|): 1 for the labels of each; none where there are `pairs`."""
     vectors: Tensor | None
     """(B, d)"""
     pairs: Tensor | None = None
     """(2, n): documents and the labels they have, both by number, where there are too many labels for a table."""
 
     def __len__(self) -> int:
-        return next(len(each) for each in (self.targets, self.ids, self.vectors) if each is not None)
+        return next(len(each) for each in (self.table, self.ids, self.vectors) if each is not None)
 
     @property
-    def table(self) -> Tensor:
-        """(B, |Y|): the targets, for those that cannot do without."""
-        if self.targets is None:
+    def targets(self) -> Tensor:
+        """(B, |Y|): the table, for those that cannot do without."""
+        if self.table is None:
             raise ValueError("the labels of this batch are in pairs")
-        return self.targets
+        return self.table
 
     def to(self, device: torch.device) -> "Batch":
         def moved(tensor: Tensor | None) -> Tensor | None:
             return None if tensor is None else tensor.to(device, non_blocking=True)
 
-        rest = moved(self.targets), moved(self.vectors), moved(self.pairs)
+        rest = moved(self.table), moved(self.vectors), moved(self.pairs)
         return Batch(moved(self.ids), self.lengths, *rest)
 
     def pinned(self) -> "Batch":
@@ -116,7 +116,7 @@ class Batch:
         return tuple(None if tensor is None else tensor.shape for tensor in self._tensors())
 
     def _tensors(self) -> tuple[Tensor | None, ...]:
-        return self.ids, self.lengths, self.targets, self.vectors, self.pairs
+        return self.ids, self.lengths, self.table, self.vectors, self.pairs
 
 
 class Epochs:

@@ -52,7 +52,7 @@ class Seen(NamedTuple):
     @property
     def targets(self) -> Tensor:
         """(B, |Y|)"""
-        return self.batch.table
+        return self.batch.targets
 
 
 class Method(nn.Module):

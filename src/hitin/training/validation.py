@@ -75,7 +75,7 @@ def _judged(network: Network, accelerator: Accelerator, batch: Batch) -> tuple[T
         if batch.pairs is not None:
             return judged_in_blocks(network.features(batch), network.method.last_layer(), Positives(*batch.pairs))
         logits = network(batch)[1]
-    return classification_loss(logits, batch.table), counts_of(logits > 0, batch.table > 0.5)
+    return classification_loss(logits, batch.targets), counts_of(logits > 0, batch.targets > 0.5)
 
 
 def counts_of(given: Tensor, actual: Tensor) -> Tensor:
