@@ -24,6 +24,7 @@ _RETRIES = 4  # of a shard whose actor dies: the next is no better when it is th
 _IN_FLIGHT = 2  # shards an actor is given at once: one at work, and the next one known
 _MOST_BLOCKS = 10_000  # of shards, of which Ray keeps a little for each
 _STORE = 1 << 27  # bytes of Ray's object store on this machine, through which only the names of shards go
+_TALK = ("enable_progress_bars", "print_on_execution_start")
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
 
 
@@ -77,7 +78,8 @@ def _rows(
     ray: Any, shards: Sequence[Shard], request: Request, ledger: Ledger, cluster: Cluster
 ) -> Generator[Mapping[str, Any]]:
     """What the actors tell, a row for each shard."""
-    share = _share(ray, cluster.workers, len(shards), request.device)
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    share = share_out(machines, cluster.workers, len(shards), request.device)
     named = [{"shard": json.dumps(asdict(replace(each, file=str(Path(each.file).absolute()))))} for each in shards]
     pool = ray.data.ActorPoolStrategy(size=share.workers, max_tasks_in_flight_per_actor=_IN_FLIGHT)
     told = ray.data.from_items(named, override_num_blocks=min(len(named), _MOST_BLOCKS)).map_batches(
@@ -163,20 +165,18 @@ def _reason(error: BaseException) -> str:
     return first_line(getattr(error, "cause", None) or error.__cause__ or error)
 
 
-def _share(ray: Any, workers: int | None, shards: int, device: str) -> Share:
-    """Workers and what each gets of the cluster: a GPU, or the cores shared out."""
-    resources = ray.cluster_resources()
-    cores, gpus = resources.get("CPU", 1.0), int(resources.get("GPU", 0))
+def share_out(machines: Sequence[Mapping[str, float]], workers: int | None, shards: int, device: str) -> Share:
+    """Workers, and what each gets of machines with these resources: a GPU, or the cores shared out."""
+    cores, gpus = (sum(each.get(name, 0.0) for each in machines) for name in ("CPU", "GPU"))
     if device.startswith("cuda") or (device == "auto" and gpus):
         if (workers or 1) > gpus:
             raise bad_option(
-                f"{workers or 1} workers need a GPU each, the cluster has {gpus}",
+                f"{workers or 1} workers need a GPU each, the cluster has {gpus:g}",
                 "Name fewer with --workers, or take --device cpu.",
             )
-        return Share(min(workers or gpus, shards), 1.0, 1)
+        return Share(min(workers or int(gpus), shards), 1.0, 1)
     count = min(workers or max(1, int(cores) // 2), shards)
-    largest = max(node["Resources"].get("CPU", 1.0) for node in ray.nodes() if node["Alive"])
-    each = min(cores / count, largest)
+    each = min([cores / count, *(machine["CPU"] for machine in machines if machine.get("CPU"))])
     return Share(count, float(int(each)) if each >= 1 else int(1000 * each) / 1000)
 
 
@@ -217,23 +217,24 @@ def _no_standard_error() -> Iterator[None]:
 
 @contextmanager
 def _quiet(ray: Any) -> Iterator[None]:
-    """Ray Data neither draws bars nor tells of its plans; how far it is, we say."""
-    context = ray.data.DataContext.get_current()
-    names = ("enable_progress_bars", "print_on_execution_start")
-    before = {name: getattr(context, name) for name in names if hasattr(context, name)}
+    """Ray Data neither draws bars nor tells of its plans, and what it deprecates is not ours; how far it is, we say."""
     logger = logging.getLogger("ray.data")
-    level = logger.level
-    for name in before:
-        setattr(context, name, False)
-    logger.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        context = ray.data.DataContext.get_current()
+        before = {name: getattr(context, name) for name in _TALK if hasattr(context, name)}, logger.level
+        _set(context, dict.fromkeys(before[0], False))
+        logger.setLevel(logging.CRITICAL)
+        try:
             yield
-    finally:
-        logger.setLevel(level)
-        for name, value in before.items():
-            setattr(context, name, value)
+        finally:
+            _set(context, before[0])
+            logger.setLevel(before[1])
+
+
+def _set(context: Any, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(context, name, value)
 
 
 def _cores() -> int:
