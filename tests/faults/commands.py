@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from typer.testing import CliRunner
+
+from hitin.cli import app
 from hitin.model_folder import DECISIONS, TAXONOMY, TRAINING
 from hitin.neural import TOKENIZER
 from tests import training_harness
@@ -70,6 +73,12 @@ def run(
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
     return Ended(process.returncode, out, errors)
+
+
+def run_here(words: Sequence[object]) -> Ended:
+    """`hitin WORDS` in this process, which has imported everything."""
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    return Ended(result.exit_code, result.stdout, result.stderr)
 
 
 def start(words: Sequence[object], *, within: Sequence[str] = (), **more: str) -> "subprocess.Popen[str]":

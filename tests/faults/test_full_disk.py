@@ -101,7 +101,7 @@ def test_the_command_on_a_full_disk_goes_on_when_there_is_room(tmp_path: Path) -
             disk.resize(100 * needed)
             assert run(words, within=disk.within).code == 0
             check_same(disk.copy_to(tmp_path / f"after-{kib}") / "model", undisturbed)
-    assert len(told) > 2, told
+    assert len(told) > 1, told
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults import bulk
-from tests.faults.commands import Ended, run, start
-from tests.faults.damage import flipped
+from tests.faults.commands import Ended, run, run_here, start
+from tests.faults.damage import damages, flipped
 from tests.faults.moments import then
 from tests.training_harness import Moment, after, when_there
 
@@ -29,25 +29,13 @@ class Work:
         self.model, self.root = model, root
         self.documents = bulk.write_shards(root / "documents", shards, rows)
         started = time.monotonic()
-        begun: list[float] = []
-        ended = run(self.words(root / "whole"), root / "whole", self._notes(begun))
+        ended = run_here(self.words(root / "whole"))
         assert ended.code == 0, ended.errors
-        self.seconds = time.monotonic() - (begun[0] if begun else started)
+        self.seconds = time.monotonic() - started
         self.right = bulk.answers(root / "whole")
         assert len(self.right) == shards
         self.ids = bulk.ids_of_documents(self.documents)
         assert len(set(self.ids)) == shards * rows
-
-    @staticmethod
-    def _notes(begun: list[float]) -> Moment:
-        """When scoring begins; it is not interrupted."""
-
-        def never(folder: Path) -> bool:
-            if not begun and (folder / REQUEST).exists():
-                begun.append(time.monotonic())
-            return False
-
-        return never
 
     def words(self, out: Path, *more: object) -> list[object]:
         return ["predict", self.model, self.documents, "--out", out, "--device", "cpu", *more]
@@ -63,7 +51,9 @@ def work(tickets: Path, tmp_path_factory: pytest.TempPathFactory) -> Work:
     return Work(tickets, tmp_path_factory.mktemp("bulk"), SHARDS, ROWS)
 
 
-def kill_and_finish(work: Work, out: Path, moments: Sequence[Moment], *more: object) -> int:
+def kill_and_finish(
+    work: Work, out: Path, moments: Sequence[Moment], *more: object, finish: Callable[[list[object]], Ended] = run
+) -> int:
     """Kill a run at each moment and begin again, to the end; how many kills came in time."""
     kills = 0
     for moment in moments:
@@ -72,7 +62,7 @@ def kill_and_finish(work: Work, out: Path, moments: Sequence[Moment], *more: obj
             assert ended.code == 0, ended.errors
             break
         kills += 1
-    ended = run(work.words(out, *more))
+    ended = finish(work.words(out, *more))
     assert ended.code == 0, ended.errors
     work.check(out)
     return kills
@@ -80,8 +70,8 @@ def kill_and_finish(work: Work, out: Path, moments: Sequence[Moment], *more: obj
 
 def test_a_bulk_run_that_is_killed_answers_each_document_once(tickets: Path, tmp_path: Path) -> None:
     small = Work(tickets, tmp_path, 6, 1500)
-    moment = then(when_there(REQUEST), after(small.seconds / 3))
-    kill_and_finish(small, tmp_path / "killed", [moment])
+    first = when_there("part-0/000.jsonl")
+    assert kill_and_finish(small, tmp_path / "killed", [first], finish=run_here) == 1
 
 
 @pytest.mark.slow
@@ -169,19 +159,18 @@ def test_when_the_driver_is_killed_nothing_of_ray_stays_behind(work: Work, tmp_p
 # Damage.
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_answers_that_were_damaged_are_noticed_and_made_again(tickets: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("flips", [0, pytest.param(40, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
+def test_answers_that_were_damaged_are_noticed_and_made_again(flips: int, tickets: Path, tmp_path: Path) -> None:
     small, chance = Work(tickets, tmp_path, 4, 20), random.Random(0)
     out = tmp_path / "out"
-    assert run(small.words(out)).code == 0
-    files = [path for path in out.rglob("*") if path.is_file()]
+    assert run_here(small.words(out)).code == 0
+    files = [path for path in out.rglob("*") if path.is_file() and path.stat().st_size]
     assert len(files) > 8
     for path in files:
         good = path.read_bytes()
-        for bad in (b"", good[: len(good) // 2], good + b"\n", *(flipped(good, chance) for _ in range(2))):
+        for bad in damages(good, chance, flips) if flips else [flipped(good, chance)]:
             path.write_bytes(bad)
-            ended = run(small.words(out))
+            ended = run_here(small.words(out))
             if ended.code:  # the list of what was asked
                 assert "--overwrite" in ended.told()
                 path.write_bytes(good)

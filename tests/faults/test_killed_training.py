@@ -12,7 +12,7 @@ from hitin import HierarchicalTextClassifier, InputError
 from hitin.model_folder import MANIFEST, TRAINING, WEIGHTS
 from hitin.training.checkpoint import load_checkpoint
 from hitin.training.loop import CHECKPOINT
-from tests.faults.commands import check_same, run, train_words, whole, write_data
+from tests.faults.commands import Ended, check_same, run, run_here, train_words, whole, write_data
 from tests.faults.moments import then
 from tests.training_harness import (
     BERT,
@@ -111,7 +111,9 @@ def random_moment(chance: random.Random) -> Moment:
     return chance.choice(kinds)()
 
 
-def kill_command(data: Path, folder: Path, moments: Iterator[Moment], most: int) -> int:
+def kill_command(
+    data: Path, folder: Path, moments: Iterator[Moment], most: int, finish: Callable[[list[object]], Ended] = run
+) -> int:
     """Kill `hitin train` at so many moments at most, then let it end; how many kills came in time."""
     kills, words = 0, train_words(data, folder)
     for moment in moments:
@@ -122,7 +124,7 @@ def kill_command(data: Path, folder: Path, moments: Iterator[Moment], most: int)
         kills += 1
         if kills == most:
             break
-    ended = run(words)
+    ended = finish(words)
     assert ended.code == 0 or "holds a finished model" in ended.told()  # it was killed when all was done
     return kills
 
@@ -130,7 +132,7 @@ def kill_command(data: Path, folder: Path, moments: Iterator[Moment], most: int)
 def test_the_command_ends_as_if_it_had_not_been_killed(tmp_path: Path) -> None:
     write_data(tmp_path)
     moments = iter([then(when_logged(2), after(0.01))])
-    assert kill_command(tmp_path, tmp_path / "killed", moments, 1) == 1
+    assert kill_command(tmp_path, tmp_path / "killed", moments, 1, run_here) == 1
     check_same(tmp_path / "killed", whole(tmp_path / "whole", val=20))
 
 
