@@ -14,6 +14,7 @@ from tests.faults import bulk
 from tests.faults.commands import Ended, run, run_here, start
 from tests.faults.damage import damages, flipped
 from tests.faults.moments import then
+from tests.faults.processes import all_gone, descendants
 from tests.training_harness import Moment, after, when_there
 
 KILLS = 20
@@ -100,7 +101,7 @@ def kill_one(work: Work, out: Path, is_meant: Callable[[str], bool]) -> tuple[En
     is_killed = False
     while process.poll() is None and not is_killed:
         if bulk.answers(out) if out.exists() else {}:
-            seen |= bulk.descendants(process.pid)
+            seen |= descendants(process.pid)
             meant = [pid for pid, name in seen.items() if is_meant(name)]
             assert meant, seen
             os.kill(meant[0], signal.SIGKILL)
@@ -109,15 +110,6 @@ def kill_one(work: Work, out: Path, is_meant: Callable[[str], bool]) -> tuple[En
     output, errors = process.communicate(timeout=240)
     assert is_killed
     return Ended(process.returncode, output, errors), seen
-
-
-def all_gone(processes: dict[int, str], seconds: float = 60) -> bool:
-    end = time.monotonic() + seconds
-    while any(bulk.is_running(pid, name) for pid, name in processes.items()):
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.1)
-    return True
 
 
 @pytest.mark.slow
@@ -146,7 +138,7 @@ def test_when_the_driver_is_killed_nothing_of_ray_stays_behind(work: Work, tmp_p
     process = start(work.words(tmp_path / "out", *RAY))
     while process.poll() is None and not (bulk.answers(tmp_path / "out") if (tmp_path / "out").exists() else {}):
         time.sleep(0.01)
-    processes = bulk.descendants(process.pid)
+    processes = descendants(process.pid)
     assert len(processes) > 2
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()

@@ -21,7 +21,6 @@ from tests.training_harness import (
     after,
     leftovers,
     tiny_bert,
-    train_together,
     when_logged,
     when_there,
 )
@@ -152,7 +151,7 @@ def test_fifty_random_kills_of_the_command_are_followed_by_fifty_resumes(tmp_pat
     assert kills == KILLS
 
 
-# Frozen encoders, whose first reading takes long, and several processes.
+# Frozen encoders, whose first reading takes long.
 
 
 @pytest.mark.slow
@@ -164,13 +163,3 @@ def test_a_run_killed_while_a_frozen_encoder_reads_ends_as_if_it_had_not_been(tm
     moments = [then(when_there(TRAINING), after(seconds)) for seconds in (0, 0.02, 0.05, 0.1)]
     assert nursery.train_and_kill(tmp_path / "killed", moments, **options) > 1
     check_same(tmp_path / "killed", undisturbed)
-
-
-@pytest.mark.slow
-def test_two_processes_that_are_killed_end_as_if_they_had_not_been(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"val": 20, "epochs": 6, "batch_size": 2}
-    assert train_together(tmp_path / "whole", **options) == {0}
-    for moment in (when_there(f"{TRAINING}/{CHECKPOINT}"), when_logged(6), when_there(MANIFEST)):
-        train_together(tmp_path / "killed", moment, **options)
-    assert train_together(tmp_path / "killed", **options) == {0}
-    check_same(tmp_path / "killed", tmp_path / "whole")
