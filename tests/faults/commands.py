@@ -7,9 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from typer.testing import CliRunner
@@ -45,9 +46,9 @@ class Ended:
         return self.errors[self.errors.index("error: ") :]
 
 
-def environment(**more: str) -> dict[str, str]:
+def environment(more: Mapping[str, str]) -> dict[str, str]:
     quiet = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HITIN_CACHE": "off"}
-    return os.environ | quiet | more
+    return {**os.environ, **quiet, **more}
 
 
 def run(
@@ -57,10 +58,10 @@ def run(
     number: int = signal.SIGKILL,
     *,
     within: Sequence[str] = (),
-    **more: str,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Ended:
     """`hitin WORDS` to its end; when the moment has come in the folder, a signal goes to it and its children."""
-    process = start(words, within=within, **more)
+    process = start(words, within=within, variables=variables)
     try:
         while moment is not None and folder is not None and process.poll() is None:
             if moment(folder):
@@ -81,12 +82,14 @@ def run_here(words: Sequence[object]) -> Ended:
     return Ended(result.exit_code, result.stdout, result.stderr)
 
 
-def start(words: Sequence[object], *, within: Sequence[str] = (), **more: str) -> "subprocess.Popen[str]":
+def start(
+    words: Sequence[object], *, within: Sequence[str] = (), variables: Mapping[str, str] = MappingProxyType({})
+) -> "subprocess.Popen[str]":
     """In a session of its own, so that a signal reaches all that it starts; `within` stands before the command."""
     return subprocess.Popen(
         [*within, *HITIN, *map(str, words)],
         cwd=REPOSITORY,
-        env=environment(**more),
+        env=environment(variables),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -26,13 +26,13 @@ def test_a_training_on_a_device_that_is_gone_is_refused_and_goes_on_where_there_
     write_data(tmp_path)
     folder = tmp_path / "model"
     words = train_words(tmp_path, folder)
-    assert run(words, folder, when_logged(2), **NO_GPU).was_killed
+    assert run(words, folder, when_logged(2), variables=NO_GPU).was_killed
     before = (folder / TRAINING / CHECKPOINT).read_bytes()
-    refused = run([*words, "--device", "cuda"], **NO_GPU)
+    refused = run([*words, "--device", "cuda"], variables=NO_GPU)
     assert "there is no device 'cuda' here" in refused.told()
     assert "Choose cpu" in refused.told()
     assert (folder / TRAINING / CHECKPOINT).read_bytes() == before
-    assert run(words, **NO_GPU).code == 0
+    assert run(words, variables=NO_GPU).code == 0
     check_same(folder, whole(tmp_path / "whole", val=20))
 
 
@@ -44,11 +44,11 @@ classifier(**options).set_params(device=device).fit(*documents(40), documents(20
 """
 
 
-def train_on(device: str, folder: Path, moment: int | None = None, **more: str) -> int:
+def train_on(device: str, folder: Path, moment: int | None = None, **variables: str) -> int:
     """Train in a process of its own on a device, in 32-bit numbers; interrupted after so many lines of the log."""
     options: dict[str, Any] = {"precision": "fp32", "checkpoint_seconds": 0, "epochs": 6}
     command = [sys.executable, "-c", _TRAIN, str(folder), device, json.dumps(options)]
-    process = subprocess.Popen(command, env=environment(**more))
+    process = subprocess.Popen(command, env=environment(variables))
     is_time = when_logged(moment) if moment else lambda _: False
     while process.poll() is None:
         if is_time(folder):
@@ -67,8 +67,8 @@ def test_a_training_begun_on_a_gpu_goes_on_without_it(tmp_path: Path) -> None:
     assert train_on("cuda", tmp_path / "whole") == 0
     assert train_on("cuda", tmp_path / "lost", 3) != 0
     assert (tmp_path / "lost" / TRAINING / CHECKPOINT).is_file()
-    assert train_on("cuda", tmp_path / "lost", **NO_GPU) != 0
-    assert train_on("cpu", tmp_path / "lost", **NO_GPU) == 0
+    assert train_on("cuda", tmp_path / "lost", CUDA_VISIBLE_DEVICES="") != 0
+    assert train_on("cpu", tmp_path / "lost", CUDA_VISIBLE_DEVICES="") == 0
     left, right = saved_weights(tmp_path / "lost"), saved_weights(tmp_path / "whole")
     assert left.keys() == right.keys()
     for name in left:

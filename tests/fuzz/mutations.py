@@ -91,7 +91,7 @@ def _line(data: bytes, _: Sequence[bytes], chance: Random) -> bytes:
     name, equals, _value = line.partition(b"=")
     if equals and chance.random() < 0.7:
         line = name + b"= " + _plain(chance)
-    for _ in range(chance.randrange(3)):
+    for _time in range(chance.randrange(3)):
         lines.insert(chance.randrange(len(lines) + 1), line)
     return b"\n".join(lines)
 
