@@ -45,7 +45,7 @@ def scores_of(decisions: Decisions, logits: Table, truth: Table, taxonomy: Taxon
 def ways(logits: Table, truth: Table, taxonomy: Taxonomy) -> Iterator[tuple[str, Decisions]]:
     """Each way to decide, tuned for the mean of micro and macro F1; and the best of them for each goal."""
     yield "0.5, as in papers", Decisions("raw")
-    for one in candidates(DecisionSettings()):
+    for one in candidates(DecisionSettings(), taxonomy):
         if one.stops:
             continue
         settings = DecisionSettings(policy=one.policy, thresholds=one.thresholds or "auto")

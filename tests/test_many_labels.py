@@ -16,11 +16,15 @@ from hitin import Document, InputError, Taxonomy
 from hitin.answers import Answers
 from hitin.batches import Examples
 from hitin.calibration import Calibration
-from hitin.decisions import Decisions
+from hitin.decisions import Decisions, DecisionSettings, rows_to_tune_on
 from hitin.decisions.best import BestLabels, decided_best
+from hitin.decisions.closure import best_closed
+from hitin.decisions.fitting import MANY_LABELS, candidates
+from hitin.decisions.goals import best_point, best_points
 from hitin.label_blocks import Blocks, Chosen, LastLayer, Positives, chosen_by_chance, judged_in_blocks, loss_in_blocks
 from hitin.losses import LossSettings, classification_loss, positive_weights
 from hitin.tokens import Ragged
+from hitin.training.log import Watcher
 from hitin.training.validation import counts_of
 from tests.strategies import taxonomies
 from tests.training_harness import STEADY, TAXONOMY, classifier, documents
@@ -272,3 +276,40 @@ def test_a_model_answers_by_its_best_labels_as_by_all(stop: float) -> None:
     found.decisions_ = decisions
     every = [{found.classes_[label] for label in np.flatnonzero(row)} for row in found.scored(texts).given]
     assert found.predict(texts) == every
+
+
+@testing(max_examples=60, deadline=None)
+@for_all(taxonomies(), st.integers(0, 2**32 - 1))
+def test_labels_that_no_document_could_have_are_left_out_without_a_trace(taxonomy: Taxonomy, seed: int) -> None:
+    gains = np.random.default_rng(seed).choice([-3.0, -1.0, -0.5, 0.0, 0.5, 2.0], (4, len(taxonomy)))
+    with pytest.MonkeyPatch.context() as patch:
+        whole = best_closed(gains, taxonomy)
+        patch.setattr("hitin.decisions.closure._MANY", 0)
+        assert np.array_equal(best_closed(gains, taxonomy), whole)
+
+
+@testing(max_examples=40, deadline=None)
+@for_all(st.integers(1, 6), st.integers(1, 9), st.integers(0, 2**32 - 1))
+def test_the_best_points_of_many_rows_are_those_of_each(rows: int, points: int, seed: int) -> None:
+    values = np.random.default_rng(seed).choice([0.0, 0.5, 1.0], (rows, points))
+    assert best_points(values).tolist() == [best_point(row) for row in values]
+
+
+def test_of_very_many_labels_a_threshold_a_label_is_only_tried_where_it_is_wished() -> None:
+    many = Taxonomy.from_nested({"A": [str(number) for number in range(MANY_LABELS)]})
+    for taxonomy, kinds in ((TAXONOMY, {"fixed", "one", "level", "label"}), (many, {"fixed", "one", "level"})):
+        assert {one.thresholds for one in candidates(DecisionSettings(), taxonomy) if one.thresholds} == kinds
+    (wished,) = candidates(DecisionSettings(policy="consistent", thresholds="label"), many)
+    assert wished.thresholds == "label"
+    assert 400 <= len(rows_to_tune_on(100_000, many)) < 10_000
+
+
+def test_a_person_is_told_that_some_documents_were_enough_to_tune_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, labels = documents(40)
+    monkeypatch.setattr("hitin.decisions.tuning._CELLS", 0)
+    monkeypatch.setattr("hitin.decisions.tuning._FEWEST", 12)
+    told: list[str] = []
+    watcher = Watcher()
+    monkeypatch.setattr(watcher, "note", told.append)
+    classifier(epochs=1).fit(texts, labels, (texts, labels), watcher=watcher)
+    assert "tuning decisions on 12 of 40 documents, for labels are many" in told

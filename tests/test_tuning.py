@@ -232,7 +232,7 @@ def test_tuning_tells_how_far_it_has_come() -> None:
     for options in (DecisionSettings(), DecisionSettings(policy="top-k")):
         told: list[int] = []
         tune(*documents(TREE), options, advance=told.append)
-        assert sum(told) <= steps_to_tune(options)
+        assert sum(told) <= steps_to_tune(options, TREE)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

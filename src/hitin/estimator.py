@@ -299,6 +299,8 @@ class HierarchicalTextClassifier:
         """`tune`, where labels are the taxonomy's numbers already, ancestors included."""
         model, told = self._fitted(), watcher or Watcher()
         some = held.take(rows_to_tune_on(len(held.texts), model.taxonomy, model.run.training.seed).tolist())
+        if len(some.texts) < len(held.texts):
+            told.note(f"tuning decisions on {len(some.texts):,} of {len(held.texts):,} documents, for labels are many")
         with told.counting("scoring", len(some.texts)) as advance:
             logits = evaluation.logits_in_parts(model, some.texts, advance)
         scores = ValidationScores(logits, evaluation.truth_table(some.labels, model.taxonomy))
@@ -307,7 +309,7 @@ class HierarchicalTextClassifier:
     def tune_scores(self, scores: ValidationScores, settings: DecisionSettings, watcher: Watcher) -> Tuned:
         """`tune`, where the model's scores are known already."""
         model = self._fitted()
-        with watcher.counting("tuning", steps_to_tune(settings), "ways") as advance:
+        with watcher.counting("tuning", steps_to_tune(settings, model.taxonomy), "ways") as advance:
             found = tune(*scores, model.taxonomy, settings, seed=model.run.training.seed, advance=advance)
         self.decisions_, self.validation_ = found.decisions, scores
         return found

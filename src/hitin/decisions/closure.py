@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.taxonomy import Taxonomy
+from hitin.taxonomy.levels import among, downwards, hopeful_columns, upwards
 from hitin.taxonomy.taxonomy import Ids, run_starts
 
 Worth = NDArray[np.float64]
@@ -16,6 +17,7 @@ Groups = list[tuple[Ids, Ids, Ids]]
 """The edges of each level, from the bottom: their owners, all others sorted by owner, and where those of each begin."""
 
 _CHUNK = 1 << 20  # cells that are decided at once
+_MANY = 4096  # labels, among which it is worth while to leave out those that no document could have
 _ROUNDING = 1e-12  # what is left of a gain or a debt below this share of it is nothing
 
 
@@ -26,12 +28,27 @@ def best_closed(gains: NDArray[np.floating[Any]], taxonomy: Taxonomy) -> Chosen:
     """
     if gains.ndim != 2 or gains.shape[1] != len(taxonomy):
         raise ValueError(f"gains have the shape {gains.shape}, but the taxonomy has {len(taxonomy)} labels")
-    chosen = np.empty(gains.shape, dtype=np.bool_)
-    choice = _choice(taxonomy)
+    chosen = np.zeros(gains.shape, dtype=np.bool_)
+    choice, everything = _choice(taxonomy), slice(None)
     rows = max(1, _CHUNK // len(taxonomy))
     for start in range(0, len(gains), rows):
-        worth = gains[start : start + rows].T.astype(np.float64, order="C")  # labels first: whole rows are added
-        chosen[start : start + rows] = choice.best(worth).T
+        some = gains[start : start + rows]
+        labels: Ids | slice = everything
+        if len(taxonomy) > _MANY and taxonomy.is_tree:
+            labels = hopeful_columns(some > 0, taxonomy)
+        worth = some[:, labels].T.astype(np.float64, order="C")  # labels first: whole rows are added
+        best = choice.best(worth) if isinstance(labels, slice) else _best_of_tree(worth, labels, taxonomy)
+        chosen[start : start + rows, labels] = best.T
+    return chosen
+
+
+def _best_of_tree(worth: Worth, labels: Ids, taxonomy: Taxonomy) -> Chosen:
+    """Among some labels of a tree, which hold their ancestors: (labels, documents), from gains in the same form."""
+    for step in among(upwards(taxonomy), labels, len(taxonomy)):
+        worth[step.ends] += step.gather(np.add, np.maximum(worth[step.children], 0))
+    chosen = worth > 0
+    for step in among(downwards(taxonomy), labels, len(taxonomy)):
+        chosen[step.ends] &= chosen[step.parents]  # one each
     return chosen
 
 

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from hitin.decisions.closure import best_closed
 from hitin.decisions.policies import Policy
 from hitin.taxonomy import Taxonomy
-from hitin.taxonomy.levels import Step, downwards, highest_below, lowest_above, upwards
+from hitin.taxonomy.levels import Step, among, downwards, highest_below, hopeful_columns, lowest_above, upwards
 
 Bins = NDArray[np.int16]
 Grid = NDArray[np.float64]
 
 _CHUNK = 1 << 18  # cells at once, which stay in the processor's cache
+_FEWEST_ROWS = 32  # at once, so that labels that no document could be given are left out for many together
 _DAG_POINTS = 31  # of a grid where each takes a minimum cut
 
 
@@ -66,16 +67,19 @@ def _tree_points(gains: NDArray[np.floating[Any]], taxonomy: Taxonomy, grid: Gri
     rounds = len(grid).bit_length()
     if len(grid) != (1 << rounds) - 1:
         raise ValueError(f"a grid has 2^r - 1 points, not {len(grid)}")
-    up, down = list(upwards(taxonomy)), list(downwards(taxonomy))
-    found = np.empty(gains.shape, dtype=np.int16)
-    rows = max(1, _CHUNK // len(taxonomy))
+    up, down = upwards(taxonomy), downwards(taxonomy)
+    found = np.zeros(gains.shape, dtype=np.int16)
+    rows = max(_FEWEST_ROWS, _CHUNK // len(taxonomy))
     for start in range(0, len(gains), rows):
-        part = gains[start : start + rows].T.astype(np.float64, order="C")
-        found[start : start + rows] = _by_halves(part, grid, rounds, up, down).T
+        some = gains[start : start + rows]
+        labels = hopeful_columns(some > grid[0], taxonomy)  # others are worth nothing at any point, nor what is below
+        steps = (among(each, labels, len(taxonomy)) for each in (up, down))
+        part = some[:, labels].T.astype(np.float64, order="C")
+        found[start : start + rows, labels] = _by_halves(part, grid, rounds, *steps).T
     return found
 
 
-def _by_halves(gains: Grid, grid: Grid, rounds: int, up: list[Step], down: list[Step]) -> Bins:
+def _by_halves(gains: Grid, grid: Grid, rounds: int, up: tuple[Step, ...], down: tuple[Step, ...]) -> Bins:
     """(|Y|, documents), of gains in the same form."""
     low = np.zeros(gains.shape, dtype=np.int16)
     for bit in reversed(range(rounds)):

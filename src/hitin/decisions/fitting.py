@@ -23,6 +23,8 @@ _STOPS = np.arange(63) / 64
 _SHRINKAGE = 30.0  # true documents of a label at which its own threshold and that of its level count the same
 _SURE = 1e-9  # how near to 0 and 1 a threshold may be
 _MOST_LABELS = 32  # of a document, by `top-k`
+MANY_LABELS = 10_000
+"""With more of them, a threshold a label is tried only where it is asked for."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,11 @@ class Candidate:
         return f"{self.policy}, stopping" if self.stops else self.policy
 
 
-def candidates(settings: DecisionSettings) -> Iterator[Candidate]:
-    """The ways to try."""
+def candidates(settings: DecisionSettings, taxonomy: Taxonomy) -> Iterator[Candidate]:
+    """The ways to try. Of very many labels most have hardly a document to choose a threshold by."""
+    kinds: Sequence[Thresholds] = ("fixed", "one", "level", "label")
+    if len(taxonomy) > MANY_LABELS:
+        kinds = kinds[:-1]
     for policy in POLICIES if settings.policy == "auto" else (settings.policy,):
         if policy == "single-path":
             yield Candidate(policy)
@@ -49,7 +54,6 @@ def candidates(settings: DecisionSettings) -> Iterator[Candidate]:
         elif policy == "top-k":
             yield Candidate(policy)
         else:
-            kinds: Sequence[Thresholds] = ("fixed", "one", "level", "label")
             for kind in kinds if settings.thresholds == "auto" else (settings.thresholds,):
                 yield Candidate(policy, kind)
 

@@ -111,6 +111,15 @@ def best_point(found: Numbers) -> int:
     return first + (run - 1) // 2
 
 
+def best_points(found: Numbers) -> Points:
+    """(n,): `best_point` of each row of (n, points)."""
+    first = np.argmax(found, axis=1)
+    ahead = np.arange(found.shape[1]) < first[:, None]
+    goes_on = ahead | (found == np.take_along_axis(found, first[:, None], axis=1))
+    after = np.where(goes_on.all(axis=1), found.shape[1], np.argmin(goes_on, axis=1))
+    return np.asarray(first + (after - first - 1) // 2)
+
+
 def level_points(goal: Goal, sheet: Sheet, starts: Points) -> Points:
     """(levels,): the best point for each level, which begins at the label of `starts`, one by one until none moves."""
     levels = sheet.grouped(starts)
@@ -154,7 +163,7 @@ def label_points(goal: Goal, sheet: Sheet, start: Points) -> Points:
             break
         best = (value, points)
         gain = micro * (2 * sheet.right - ratio * sheet.given) / max(whole, 1) + macro * f1
-        points = np.array([best_point(row) for row in gain])
+        points = best_points(gain)
     return best[1]
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hitin.decisions.closure import best_closed
 from hitin.taxonomy import Taxonomy
-from hitin.taxonomy.levels import with_ancestors, without_orphans
+from hitin.taxonomy.levels import downwards, with_ancestors, without_orphans
 
 Policy = Literal["raw", "consistent", "top-down", "single-path", "top-k"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
@@ -20,7 +20,7 @@ Odds = NDArray[np.floating[Any]]
 Given = NDArray[np.bool_]
 
 _LARGEST = 1e6  # of a gain: thresholds of 0 and 1 have no finite log-odds
-_CELLS = 1 << 24  # of sums over paths at once
+_CELLS = 1 << 20  # of sums over paths at once
 
 
 def raw(scores: Odds, at: Odds, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
@@ -41,13 +41,23 @@ def top_down(scores: Odds, at: Odds, taxonomy: Taxonomy, k: int) -> Given:  # no
 
 def single_path(scores: Odds, at: Odds, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
     """One lowest label with its ancestors: those with the highest sum of scores."""
-    ends, closures, starts = _paths(taxonomy)
     given = np.zeros(scores.shape, dtype=np.bool_)
-    rows = max(1, _CELLS // len(closures))
+    rows = max(1, _CELLS // len(taxonomy))
     for first in range(0, len(scores), rows):
-        sums = np.add.reduceat(scores[first : first + rows, closures], starts[:-1], axis=1, dtype=np.float64)
-        given[np.arange(first, first + len(sums)), ends[sums.argmax(axis=1)]] = True
+        sums = _path_sums(scores[first : first + rows], taxonomy)
+        given[np.arange(first, first + len(sums)), taxonomy.leaves[sums.argmax(axis=1)]] = True
     return with_ancestors(given, taxonomy)
+
+
+def _path_sums(scores: Odds, taxonomy: Taxonomy) -> NDArray[np.float64]:
+    """(documents, lowest labels): the sum of the scores of each and all its ancestors, from the top."""
+    if not taxonomy.is_tree:
+        closures, starts = _paths(taxonomy)
+        return np.asarray(np.add.reduceat(scores[:, closures], starts[:-1], axis=1, dtype=np.float64))
+    sums = scores.T.astype(np.float64, order="C")
+    for step in downwards(taxonomy):
+        sums[step.children] += sums[step.parents]
+    return np.asarray(sums[taxonomy.leaves].T)
 
 
 def top_k(scores: Odds, at: Odds, taxonomy: Taxonomy, k: int) -> Given:  # noqa: ARG001
@@ -80,8 +90,8 @@ WAYS: dict[Policy, Callable[[Odds, Odds, Taxonomy, int], Given]] = {
 
 
 @lru_cache(maxsize=4)
-def _paths(taxonomy: Taxonomy) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The lowest labels, the numbers of each with its ancestors one after another, and where each begins."""
+def _paths(taxonomy: Taxonomy) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The numbers of each of the lowest labels with its ancestors one after another, and where each begins."""
     closures = [taxonomy.closure((label,)) for label in taxonomy.leaves.tolist()]
     starts = np.cumsum([0, *map(len, closures)])
-    return taxonomy.leaves, np.array([label for closure in closures for label in closure]), starts
+    return np.array([label for closure in closures for label in closure]), starts

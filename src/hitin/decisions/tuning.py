@@ -23,6 +23,7 @@ _FOLDS = 5
 _ROUNDING = 1e-12
 _AS_IN_PAPERS = "every label above 0.5, uncalibrated"
 _CELLS = 40_000_000  # of documents by labels that are tuned on
+_FEWEST = 400  # documents, however many the labels
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,13 @@ class Tuned:
 
 def rows_to_tune_on(documents: int, taxonomy: Taxonomy, seed: int = 0) -> NDArray[np.int64]:
     """All documents; where they are so many that their scores would not fit, some of them."""
-    most = max(1000, _CELLS // len(taxonomy))
+    most = max(_FEWEST, _CELLS // len(taxonomy))
     return np.sort(np.random.default_rng((seed, 3)).permutation(documents)[:most])
 
 
-def steps_to_tune(settings: DecisionSettings) -> int:
+def steps_to_tune(settings: DecisionSettings, taxonomy: Taxonomy) -> int:
     """How often `tune` calls `advance(1)`."""
-    return (_FOLDS + 1) * len(list(candidates(settings)))
+    return (_FOLDS + 1) * len(list(candidates(settings, taxonomy)))
 
 
 def tune(
@@ -114,7 +115,7 @@ def tune(
     """
     settings = settings or DecisionSettings()
     calibration, losses = _calibration(settings, logits, truth, taxonomy, seed)
-    wanted = list(candidates(settings))
+    wanted = list(candidates(settings, taxonomy))
     tuner = _Tuner(logits, truth, taxonomy, settings.goal, calibration, advance or (lambda _: None))
     held_out = tuner.held_out(wanted, seed)
     tried = tuner.rows(wanted, held_out)

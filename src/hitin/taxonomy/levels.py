@@ -3,7 +3,7 @@
 Inside, labels are rows: numpy adds and compares whole rows several times faster than columns.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -63,6 +63,27 @@ def downwards(taxonomy: Taxonomy) -> tuple[Step, ...]:
         ends, starts = np.unique(children[chosen], return_index=True)
         steps.append(Step(taxonomy.parent_ids[chosen], children[chosen], ends, starts))
     return tuple(steps)
+
+
+def hopeful_columns(hopeful: NDArray[np.bool_], taxonomy: Taxonomy) -> Ids:
+    """The labels that are hopeful for some document, with all above them: of very many labels they are few."""
+    some = np.asarray(hopeful.any(axis=0, keepdims=True))
+    return np.flatnonzero(with_ancestors(some, taxonomy)[0])
+
+
+def among(steps: Iterable[Step], labels: Ids, count: int) -> tuple[Step, ...]:
+    """The same steps with these labels alone, which are rising and hold their ancestors, in their own numbers."""
+    numbers = np.full(count, -1)
+    numbers[labels] = np.arange(len(labels))
+    found = []
+    for step in steps:
+        parents, children = numbers[step.parents], numbers[step.children]
+        kept = children >= 0  # and so is the parent
+        owners = (parents if step.parents[0] == step.ends[0] else children)[kept]
+        ends, starts = np.unique(owners, return_index=True)
+        if len(ends):
+            found.append(Step(parents[kept], children[kept], ends, starts))
+    return tuple(found)
 
 
 def highest_below(table: NDArray[T], taxonomy: Taxonomy) -> NDArray[T]:
