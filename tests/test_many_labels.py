@@ -26,6 +26,8 @@ from hitin.losses import LossSettings, classification_loss, positive_weights
 from hitin.tokens import Ragged
 from hitin.training.log import Watcher
 from hitin.training.validation import counts_of
+from measuring import measured
+from tests.conftest import REPOSITORY
 from tests.strategies import taxonomies
 from tests.training_harness import STEADY, TAXONOMY, classifier, documents
 
@@ -313,3 +315,16 @@ def test_a_person_is_told_that_some_documents_were_enough_to_tune_on(monkeypatch
     monkeypatch.setattr(watcher, "note", told.append)
     classifier(epochs=1).fit(texts, labels, (texts, labels), watcher=watcher)
     assert "tuning decisions on 12 of 40 documents, for labels are many" in told
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_forty_seven_thousand_labels_train_in_eight_gigabytes_and_a_document_takes_fifty_milliseconds() -> None:
+    script = str(REPOSITORY / "benchmarks" / "many_labels.py")
+    found = measured(script, "6:1:0")
+    assert found["labels"] == 46_969
+    assert found["gigabytes"] < 8
+    assert found["all_gigabytes"] < 8
+    assert found["one"] < 50
+    assert found["one_best"] < 50
+    assert found["micro_f1"] > 0.3  # a model of nothing but how frequent labels are has less than a tenth
