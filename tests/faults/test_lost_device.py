@@ -1,6 +1,6 @@
 """A GPU that is not there, or no longer: it is told, and the training goes on without it.
 
-The test of a GPU needs one, and nothing else of the harness: `pytest --noconftest tests/faults/test_lost_device.py`.
+With a GPU and little else: `pytest -c /dev/null --rootdir . --noconftest tests/faults/test_lost_device.py`.
 """
 
 import json
@@ -8,15 +8,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from hitin.model_folder import TRAINING
 from hitin.training.loop import CHECKPOINT
+from tests.conftest import REPOSITORY
 from tests.faults.commands import check_same, environment, run, train_words, whole, write_data
-from tests.training_harness import log_lines, saved_weights, when_logged
+from tests.training_harness import STEADY, log_lines, saved_weights, when_logged
 
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 
@@ -46,9 +46,9 @@ classifier(**options).set_params(device=device).fit(*documents(40), documents(20
 
 def train_on(device: str, folder: Path, moment: int | None = None, **variables: str) -> int:
     """Train in a process of its own on a device, in 32-bit numbers; interrupted after so many lines of the log."""
-    options: dict[str, Any] = {"precision": "fp32", "checkpoint_seconds": 0, "epochs": 6}
+    options = STEADY | {"precision": "fp32", "checkpoint_seconds": 0, "epochs": 6, "learning_rate": 0.002}
     command = [sys.executable, "-c", _TRAIN, str(folder), device, json.dumps(options)]
-    process = subprocess.Popen(command, env=environment(variables))
+    process = subprocess.Popen(command, cwd=REPOSITORY, env=environment(variables))
     is_time = when_logged(moment) if moment else lambda _: False
     while process.poll() is None:
         if is_time(folder):
