@@ -122,7 +122,7 @@ def leftovers(folder: Path) -> list[Path]:
     return [path for path in folder.rglob(".*") if path.is_file()]
 
 
-def tiny_bert(folder: Path) -> str:
+def tiny_bert(folder: Path, dropout: float = 0.1) -> str:
     """A folder with a random BERT of two small layers and its tokenizer."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
@@ -135,8 +135,9 @@ def tiny_bert(folder: Path) -> str:
     folder.mkdir(parents=True)
     tokenizer.save(str(folder / "tokenizer.json"))
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+    chances = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     with own_chance(0):
-        config = transformers.BertConfig(vocab_size=len(vocabulary), max_position_embeddings=32, **sizes)
+        config = transformers.BertConfig(vocab_size=len(vocabulary), max_position_embeddings=32, **sizes, **chances)
         transformers.BertModel(config).save_pretrained(folder)
     return str(folder)
 

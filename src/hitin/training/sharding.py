@@ -4,6 +4,7 @@ The parameters become `DTensor`s. Files hold whole tensors, however many process
 is imported where it is used: it takes a second.
 """
 
+import warnings
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ def shard(network: nn.Module, device: torch.device) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
+    # documents' vectors are views of those of tokens, and no one changes them in place
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module", category=UserWarning)
     mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
     encoder = network.get_submodule("encoder")
     for group in reversed([each for each in encoder.modules() if isinstance(each, nn.ModuleList)]):
