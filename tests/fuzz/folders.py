@@ -3,7 +3,6 @@
 import atexit
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -13,10 +12,9 @@ from hitin import HierarchicalTextClassifier
 from hitin.decisions import Decisions
 from hitin.model_folder import CARD, DECISIONS, EXPORT, MANIFEST
 from hitin.training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
+from tests.fuzz.target import Way
 from tests.model_folders import save_bag, save_bert, save_linear, save_words, seal_again
 from tests.training_harness import are_equal, fitted, network_of
-
-Ways = list[tuple[Callable[[bytes], object], Sequence[bytes]]]
 
 
 @cache
@@ -51,27 +49,27 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_file() and path.name != CARD)
 
 
-def _ways(original: Path) -> Ways:
+def _ways(original: Path) -> list[Way]:
     """A way for each file of a folder."""
     return [
-        (partial(_load, original, path.name, path.name not in (MANIFEST, EXPORT)), [path.read_bytes()])
+        Way(partial(_load, original, path.name, path.name not in (MANIFEST, EXPORT)), [path.read_bytes()])
         for path in _files(original)
     ]
 
 
-def models() -> Ways:
+def models() -> list[Way]:
     return [way for name in ("words", "bag", "linear") for way in _ways(_original(name))]
 
 
-def transformers() -> Ways:
+def transformers() -> list[Way]:
     return _ways(_original("bert"))
 
 
-def exports() -> Ways:
+def exports() -> list[Way]:
     return _ways(_original("bag") / "onnx")
 
 
-def checkpoints() -> Ways:
+def checkpoints() -> list[Way]:
     """What is read of a damaged file is what was in it, or nothing."""
     path = _root() / "sound.safetensors"
     network = network_of(fitted())
@@ -91,7 +89,7 @@ def checkpoints() -> Ways:
         assert found.optimiser.keys() == sound.optimiser.keys()
         assert all(are_equal(state, sound.optimiser[number]) for number, state in found.optimiser.items())
 
-    return [(load, [path.read_bytes()])]
+    return [Way(load, [path.read_bytes()])]
 
 
 def decisions() -> list[bytes]:

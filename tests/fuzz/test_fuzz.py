@@ -1,5 +1,6 @@
 """Readers refuse what they cannot read with an error of hitin's own, in a moment and in little memory."""
 
+import json
 import os
 import time
 from hashlib import sha256
@@ -10,10 +11,20 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz.targets import CORPUS, TARGETS, Target
+from tests.fuzz.target import Target
+from tests.fuzz.targets import CORPUS, TARGETS
 
 SECONDS = 60
 _EXAMPLES = {"transformer": 10, "model": 60, "export": 30, "checkpoint": 100, "taxonomy": 150, "documents": 150}
+
+_KEYS = st.sampled_from(
+    ["A", "B", "text", "label", "labels", "parents", "children", "name", "policy", "threshold", "k"]
+)
+_LEAVES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), _KEYS)
+STRUCTURED = st.recursive(
+    _LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_KEYS, inner, max_size=4), max_leaves=12
+).map(lambda value: json.dumps(value).encode())
+"""JSON of any shape, with the keys that readers know."""
 
 
 def tried(name: str, data: bytes) -> bool:
@@ -66,9 +77,9 @@ def test_readers_refuse_what_is_nearly_sound(name: str) -> None:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(st.randoms(use_true_random=True), st.binary(max_size=40), st.integers(0, 9))
-    def readers_refuse(chance: Random, plain: bytes, kind: int) -> None:
-        tried(name, target.made(chance) if kind else plain)
+    @given(st.randoms(use_true_random=True), st.one_of(st.binary(max_size=40), STRUCTURED), st.integers(0, 4))
+    def readers_refuse(chance: Random, other: bytes, kind: int) -> None:
+        tried(name, target.made(chance) if kind else bytes([chance.randrange(len(target.ways))]) + other)
 
     readers_refuse()
 
