@@ -42,11 +42,11 @@ def found(documents: int, rank: int = 0, processes: int = 1) -> dict[str, Tensor
         norm.company = Company(documents, counts=counts)
     given["text"] = given["text"][own]
     leaves = {name: each.clone().requires_grad_() for name, each in given.items()}
-    nodes = norm.folded(**leaves)
-    nodes.backward(gradient[own] if counts else torch.zeros_like(nodes))
+    nodes = norm.folded(leaves["scale"], leaves["text"], leaves["offset"], leaves["shift"])
+    torch.autograd.backward(nodes, gradient[own] if counts else torch.zeros_like(nodes))
     remember([norm])
+    leaves |= {"weight": norm.weight, "bias": norm.bias}
     gradients = {f"of {name}": each.grad for name, each in leaves.items() if each.grad is not None}
-    gradients |= {"of weight": norm.weight.grad, "of bias": norm.bias.grad}
     statistics = {"mean": norm.running_mean, "variance": norm.running_var}
     return {"nodes": nodes.detach(), **gradients, **statistics}
 

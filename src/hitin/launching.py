@@ -85,14 +85,16 @@ def _check(processes: int, device: str) -> None:
 
 def _exit_code(codes: Mapping[int, int], processes: int) -> int:
     """That of the process which began it, not of those which lost it. A process that was killed could tell nothing."""
+    told = [code for code in codes.values() if code > 0 and code != LOST]
     killed = {rank: -code for rank, code in codes.items() if code < 0}
-    if killed:
-        rank, number = next(iter(killed.items()))
+    if killed and not told:
+        # that signal is also how the launcher ends the others
+        rank, number = min(killed.items(), key=lambda each: each[1] == signal.SIGTERM)
         raise HitinError(
             f"process {rank + 1} of {processes} was ended from outside ({_name_of(number)}), and so are the others."
             "\nIf no one did so on purpose, there may be too little memory: set batch_size lower, or --launch."
         )
-    return next((code for code in codes.values() if code != LOST), LOST)
+    return told[0] if told else LOST
 
 
 def _name_of(number: int) -> str:
