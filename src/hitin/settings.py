@@ -202,7 +202,7 @@ def read_preset(preset: str | Path) -> dict[str, object]:
     if name in presets():
         text = (resources.files("hitin") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
     else:
-        text = _file_text(Path(preset))
+        text = _file_text(Path(name))
     try:
         sections = tomllib.loads(text)
     except TOML_ERRORS as error:
@@ -237,7 +237,7 @@ def _check_section(section: str, values: object, file: str) -> None:
 def _file_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
+    except (OSError, ValueError) as error:  # which is not UTF-8, or a name that no file can have
         raise InputError(
             f"the settings cannot be read ({getattr(error, 'strerror', None) or error})",
             kind="missing-file",

@@ -18,6 +18,7 @@ from hitin.decisions import Decisions
 from hitin.documents import Document, read_documents
 from hitin.encoders.vectors import read_vectors
 from hitin.errors import InputError
+from hitin.option_values import parse_option
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.reading import read_taxonomy
@@ -177,6 +178,12 @@ def _read_run(path: Path) -> None:
     assert Run.of(preset=path) == found
 
 
+def _set_option(data: bytes) -> None:
+    """What stands after `--set`."""
+    given: dict[str, Any] = dict([parse_option(data.decode(errors="replace"))])
+    Run.of(**given)
+
+
 def settings() -> list[Way]:
     presets = [path.read_bytes() for path in sorted((REPOSITORY / "src" / "hitin" / "presets").glob("*.toml"))]
     runs = [Run.of(method=method).to_toml().encode() for method in ("hitin", "linear", "hgclr", "flat")]
@@ -186,6 +193,17 @@ def settings() -> list[Way]:
     return [
         Way(in_file("run.toml", _read_run), [*presets, *runs]),
         Way(in_file("plan.toml", read_plan), [plan, small]),
+        Way(
+            _set_option,
+            [
+                b"height=3",
+                b"dropout = 0.5",
+                b"kernels=[2, 3]",
+                b"encoder=bert-base-uncased",
+                b"method=flat",
+                b"preset=icd10",
+            ],
+        ),
     ]
 
 

@@ -74,7 +74,7 @@ def check_told(error: Exception) -> None:
     """It can be shown to a person."""
     assert str(error).strip()
     if isinstance(error, InputError):
-        assert len(str(error)) < 3000, len(str(error))
+        assert len(error.message) + len(error.remedy or "") < 3000, error.message[:200]
         assert "\n" not in error.message, error.message
 
 

@@ -34,7 +34,7 @@ def tried(name: str, data: bytes) -> bool:
     except BaseException as error:
         if isinstance(error, Exception) or type(error).__module__ not in ("builtins", "_pytest.outcomes"):
             _keep(name, data)
-            error.add_note(f"{name}: {data.hex()}"[:10_000])
+            error.add_note(f"{name}: {data.hex()}"[:4000])
         raise
 
 
