@@ -108,10 +108,7 @@ class Ledger:
     def forget(self, name: str) -> None:
         """Let a shard count as unfinished: its answers are not believed."""
         for path in (self.out / name, self._path(name)):
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as error:
-                raise unwritable(path, error) from error
+            _remove(path)
 
     def remove_leftovers(self, shards: Iterable[Shard]) -> None:
         """Remove what a kill left of files that were being written."""
@@ -162,7 +159,14 @@ class Ledger:
         for path in sorted(records.rglob("*.json")):
             self.forget(path.relative_to(records).with_suffix("").as_posix())
         remove_tree(records)
-        (self.out / FOLDER / REQUEST).unlink(missing_ok=True)
+        _remove(self.out / FOLDER / REQUEST)
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from error
 
 
 def _difference(before: object, now: Mapping[str, Any]) -> str:

@@ -4,10 +4,12 @@ actors read and write the files themselves, so that nothing of the size of the d
 import json
 import logging
 import os
+import secrets
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +188,7 @@ def _running(ray: Any, cluster: Cluster) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    for name, value in _QUIET.items():
+    for name, value in (_QUIET if cluster.address else _QUIET | _own_token()).items():
         os.environ.setdefault(name, value)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     here: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": _cores()}
@@ -199,6 +201,13 @@ def _running(ray: Any, cluster: Cluster) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+@cache  # for Ray reads it once in a process
+def _own_token() -> dict[str, str]:
+    """A password for Ray on this machine, unless there is one. Ray would make one and leave it in the home folder."""
+    given = any(name in os.environ for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
+    return {} if given else {"RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 @contextmanager
@@ -247,5 +256,7 @@ def _no_ray(address: str | None, error: Exception) -> InputError:
     return InputError(
         f"{where} cannot be used ({first_line(error)})",
         kind="no-ray",
-        remedy="Is the address right, and does `ray status` answer there?" if address else "Try --engine local.",
+        remedy="Does `ray status` answer there? A cluster with a token wants RAY_AUTH_MODE=token here, too."
+        if address
+        else "Try --engine local.",
     )

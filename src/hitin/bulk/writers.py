@@ -4,7 +4,7 @@ import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,8 @@ def writing(path: Path, name: str, request: Request) -> Iterator[Writer]:
     try:
         yield writer
     except BaseException:
-        writer.close()
+        with suppress(OSError):  # of a full disk, which is told already
+            writer.close()
         raise
     writer.close()
     with path.open("rb") as file:
