@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterable
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +17,7 @@ from types import ModuleType
 
 USAGE = 2
 FOUND = 1
+ARTIFACTS = "artifacts"
 
 
 def main(arguments: list[str]) -> int:
@@ -38,8 +38,9 @@ def main(arguments: list[str]) -> int:
             seconds = arguments[1] if len(arguments) > 1 else "60"
             command = [sys.executable, "-m", "tests.fuzz.atheris_driver", name, seconds, folder]
             code = subprocess.run(command, check=False, env=os.environ | {"TMPDIR": folder}).returncode
-            if code < 0 or any(Path(folder).glob("*-*")):  # a crash, or more time or memory than is allowed
-                _keep_all(Path(folder).glob("*-*"), CORPUS / name)
+            for path in _files(Path(folder, ARTIFACTS)):  # of a crash, or of more time or memory than is allowed
+                _keep(CORPUS / name, path.read_bytes())
+            if code < 0:
                 return FOUND
     return FOUND if _files(CORPUS) != before else 0
 
@@ -62,11 +63,12 @@ def _drive(name: str, seconds: int, folder: Path) -> int:
                 _keep(CORPUS / name, data)
                 sys.stderr.write(f"FOUND {kind}\n{data.hex()[:2000]}\n{traceback.format_exc()}\n")
 
-    seeds = folder / "seeds"
+    seeds, artifacts = folder / "seeds", folder / ARTIFACTS
+    artifacts.mkdir()
     for seed in [*target.seeds(), *(path.read_bytes() for path in _files(CORPUS / name))]:
         _keep(seeds, seed)
     limits = [f"-max_total_time={seconds}", "-timeout=20", "-rss_limit_mb=4096", "-max_len=65536", "-verbosity=0"]
-    atheris.Setup([sys.argv[0], str(seeds), *limits, "-print_final_stats=1", f"-artifact_prefix={folder}/"], take)
+    atheris.Setup([sys.argv[0], str(seeds), *limits, "-print_final_stats=1", f"-artifact_prefix={artifacts}/"], take)
     atheris.Fuzz()
     return 0
 
@@ -81,12 +83,6 @@ def _instrumented(atheris: ModuleType) -> "contextlib.AbstractContextManager[obj
 def _keep(folder: Path, data: bytes) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / sha256(data).hexdigest()[:12]).write_bytes(data)
-
-
-def _keep_all(paths: Iterable[Path], folder: Path) -> None:
-    for path in paths:
-        if path.is_file():
-            _keep(folder, path.read_bytes())
 
 
 def _files(folder: Path) -> list[Path]:
