@@ -247,8 +247,11 @@ def test_other_launchers_do_as_well(module: str, tmp_path: Path) -> None:
     assert (tmp_path / "model" / WEIGHTS).is_file()
 
 
-def machines(tmp_path: Path, *arguments: object) -> list[tuple[int, str, str]]:
-    """Two agents of torchrun on this machine, as on two: with folders of their own, of which they share nothing."""
+def machines(tmp_path: Path, *arguments: object, is_fixed: bool = False) -> list[subprocess.Popen[str]]:
+    """Two agents of torchrun on this machine, as on two: with folders of their own, of which they share nothing.
+
+    With `is_fixed`, it is the first that has the main process.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -257,17 +260,19 @@ def machines(tmp_path: Path, *arguments: object) -> list[tuple[int, str, str]]:
         folder = tmp_path / f"machine-{number}"
         folder.mkdir(exist_ok=True)
         rendezvous = ["--rdzv-backend", "c10d", "--rdzv-id", "test", "--rdzv-endpoint", f"127.0.0.1:{port}"]
+        if is_fixed:
+            rendezvous = ["--master-addr", "127.0.0.1", "--master-port", str(port)]
         said = ["--nnodes", 2, "--nproc-per-node", 1, "--node-rank", number, *rendezvous, "--local-addr", "127.0.0.1"]
         everything = [*said, "-m", "hitin", *TRAIN, *arguments, "--out", "model"]
         started.append(start(*everything, module="torch.distributed.run", folder=folder))
-    return [ended(process) for process in started]
+    return started
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_machines_need_not_share_a_disk(tmp_path: Path) -> None:
     steady = ["--set", "norm=layer", "--set", "dropout=0", "--set", "leaf_dropout=0", "--set", "word_dropout=0"]
-    outcomes = machines(tmp_path, *steady, "--epochs", 3)
+    outcomes = [ended(each) for each in machines(tmp_path, *steady, "--epochs", 3)]
     assert [code for code, _, _ in outcomes] == [0, 0], outcomes
     made = [number for number in range(2) if (tmp_path / f"machine-{number}" / "model").is_dir()]
     assert len(made) == 1  # the main process may be on either
@@ -276,3 +281,43 @@ def test_machines_need_not_share_a_disk(tmp_path: Path) -> None:
     one, two = saved_weights(tmp_path / "one"), saved_weights(tmp_path / f"machine-{made[0]}" / "model")
     for name, weight in one.items():
         torch.testing.assert_close(weight, two[name], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_state_is_sent_to_machines_that_have_it_not(tmp_path: Path) -> None:
+    state = tmp_path / "machine-0" / "model" / TRAINING / CHECKPOINT
+    before = machines(tmp_path, *LONG, is_fixed=True)
+    until(state.is_file)
+    before[1].terminate()  # one machine is enough to stop all
+    outcomes = [ended(each) for each in before]
+    assert "stopped; the state is saved" in outcomes[0][2]
+    assert "Go on with the same command on all machines" in outcomes[0][2]
+    assert [path.name for path in (tmp_path / "machine-1").iterdir()] == []
+    size, again = len(state.read_bytes()), machines(tmp_path, *LONG, is_fixed=True)
+    assert again[0].stderr is not None
+    while "going on after" not in (line := again[0].stderr.readline()):
+        assert line
+    again[0].terminate()
+    for each in again:
+        ended(each)
+    assert len(state.read_bytes()) == pytest.approx(size, abs=4096)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(5400)
+@pytest.mark.parametrize("norm", ["own", "sync"])
+def test_two_processes_train_the_demo_to_the_f1_of_one(norm: str, tmp_path: Path) -> None:
+    """Micro-F1 and macro-F1 on the test documents, within 0.5 points."""
+    pytest.importorskip("simple_icd_10_cm")
+    assert ended(start("data", "icd10", "--out", tmp_path / "data"))[0] == 0
+    files = [tmp_path / "data" / name for name in ("taxonomy.tsv", "train.jsonl", "val.jsonl", "test.jsonl")]
+    scores = []
+    for name, more in (("one", []), ("two", ["--launch", 2, "--set", f"sync_norm={str(norm == 'sync').lower()}"])):
+        said = ["train", *files[:2], "--val", files[2], "--preset", "icd10", "--device", "cpu"]
+        code, _, err = ended(start(*said, "--out", tmp_path / name, *more), timeout=2400)
+        assert code == 0, err
+        scores.append(json.loads(ended(start("evaluate", tmp_path / name, files[3], "--json"))[1]))
+    one, two = scores
+    for score in ("micro_f1", "macro_f1"):
+        assert abs(one[score] - two[score]) < 0.005, (score, one[score], two[score])
