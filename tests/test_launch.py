@@ -119,7 +119,8 @@ def test_cores_are_shared_out_unless_the_user_did(monkeypatch: pytest.MonkeyPatc
 def test_the_process_that_began_it_gives_the_exit_code() -> None:
     assert launching._exit_code({1: launching.LOST, 0: 2}, 2) == 2
     assert launching._exit_code({1: -signal.SIGTERM, 0: 2}, 2) == 2
-    assert launching._exit_code({1: launching.LOST}, 2) == launching.LOST
+    with pytest.raises(HitinError, match="do not hear each other any more"):
+        launching._exit_code({1: launching.LOST}, 2)
     with pytest.raises(HitinError, match=r"process 2 of 3 was ended from outside \(SIGKILL\)"):
         launching._exit_code({0: launching.LOST, 1: -signal.SIGKILL, 2: -signal.SIGTERM}, 3)
 

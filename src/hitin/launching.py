@@ -94,7 +94,12 @@ def _exit_code(codes: Mapping[int, int], processes: int) -> int:
             f"process {rank + 1} of {processes} was ended from outside ({_name_of(number)}), and so are the others."
             "\nIf no one did so on purpose, there may be too little memory: set batch_size lower, or --launch."
         )
-    return told[0] if told else LOST
+    if not told:
+        raise HitinError(
+            "the processes of this training do not hear each other any more, and have ended.\n"
+            f"torchrun --nproc-per-node {processes} -m hitin train, with the same words, shows why."
+        )
+    return told[0]
 
 
 def _name_of(number: int) -> str:

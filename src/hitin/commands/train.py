@@ -94,10 +94,10 @@ def train(
     """
     from hitin.commands import training
     from hitin.commands.labelled import Reading
+    from hitin.commands.together import together
     from hitin.devices import is_main_process
     from hitin.display import watching
     from hitin.option_values import parse_option
-    from hitin.together import together
     from hitin.training.log import Watcher
 
     if launch > 1:

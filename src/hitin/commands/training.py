@@ -12,17 +12,18 @@ from hitin import launching
 from hitin.baselines import BaselineTask, check_baseline, settle_baselines
 from hitin.commands.console import INTERRUPTED, FileProgress, say
 from hitin.commands.labelled import Reading, command, doubts, read_labelled
+from hitin.commands.together import tells_the_end
 from hitin.devices import accelerated, is_main_process, wait_for_all
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
 from hitin.inputs import Documents, check_labelled, hold_out
 from hitin.launching import has_launcher
 from hitin.memory import keep_freed_memory
+from hitin.methods import METHODS, WholeMethod
 from hitin.model_folder import MANIFEST, TRAINING, is_model
 from hitin.model_kinds import kind_of
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
-from hitin.together import tells_the_end
 from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT
 from hitin.training.progress import History
@@ -93,6 +94,12 @@ def prepare(
         pass  # there is such a device, and it knows the precision
     for each in (run, *map(check_baseline, baselines)):
         kind_of(each).check_needs(each)
+    if has_launcher() and isinstance(METHODS[run.method_name], WholeMethod):
+        raise InputError(
+            f"the method {run.method_name} is trained by one process",
+            kind="bad-option",
+            remedy="Leave out --launch, torchrun or accelerate.",
+        )
     return Task(HierarchicalTextClassifier(device=device, **given), run, out, tuple(dict.fromkeys(baselines)))
 
 
