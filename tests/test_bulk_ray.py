@@ -1,5 +1,6 @@
 """The engine ray: the answers of the local engine, also when workers die, on a cluster too; nothing is left running."""
 
+import json
 import os
 import secrets
 import signal
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from hitin.bulk import Request, score_folder
-from hitin.bulk.ray_engine import Cluster, Share, share_out
+from hitin.bulk.ray_engine import Cluster, ScoringActor, Share, share_out
 from hitin.errors import InputError
 from tests.conftest import Run
 from tests.test_bulk import TEXTS, files_of, read_answers, write_documents
@@ -71,6 +72,31 @@ def test_what_workers_get_is_what_there_is() -> None:
     assert shared([{"CPU": 8.0, "GPU": 2.0}], None, device="auto") == Share(2, 1.0, 1)
     with pytest.raises(InputError, match="3 workers need a GPU each"):
         shared([{"CPU": 8.0, "GPU": 2.0}], 3, device="cuda")
+
+
+def test_a_worker_tells_what_concerns_all_and_ray_does_not_try_it_again(
+    tickets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    request, out = Request(str(tickets)), tmp_path / "out"
+    file = write_documents(tmp_path / "a.jsonl", TEXTS)
+    batch = {"shard": [json.dumps({"file": str(file), "name": "in/a.jsonl"})]}
+
+    def told(asked: dict[str, Any]) -> dict[str, Any]:
+        (row,) = ScoringActor(request, str(out), asked, 1)(batch)["told"]
+        found: dict[str, Any] = json.loads(row)
+        return found
+
+    assert told({"model": "another"})["stopped"]["kind"] == "other-model"
+    asked = request.identity(request.load())
+    out.mkdir()
+    (out / "in").write_text("in the way of a folder")
+    assert told(asked)["stopped"]["kind"] == "unwritable"
+    (out / "in").unlink()
+    assert told(asked)["finished"]["rows"] == len(TEXTS)
+    file.write_text("{")
+    (out / "in" / "a.jsonl").unlink()
+    assert (told(asked)["failed"], told(asked)["error"]["line"]) == ("in/a.jsonl", 1)
 
 
 def test_an_address_at_which_no_one_answers_is_told(tickets: Path, tmp_path: Path, monkeypatch: Any) -> None:
@@ -251,4 +277,4 @@ def test_memory_does_not_grow_with_the_documents(engine: str, tickets: Path, tmp
         assert process.returncode == 0, errors
         assert f"{shards * 10_000:,} documents of {shards} files answered" in errors
         peaks.append(max(found))
-    assert peaks[1] < 1.25 * peaks[0] + 50_000, peaks
+    assert peaks[1] < 1.25 * peaks[0] + 50_000, peaks  # kilobytes
