@@ -151,7 +151,8 @@ def training(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path, list
     for each in (process.pid, *workers):
         if Path(f"/proc/{each}").exists():
             os.kill(each, signal.SIGKILL)
-    process.wait()
+    if process.returncode is None or (process.stdout and not process.stdout.closed):
+        process.communicate()
 
 
 Training = tuple[subprocess.Popen[str], Path, list[int]]
