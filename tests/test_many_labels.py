@@ -21,8 +21,10 @@ from hitin.decisions.best import BestLabels, decided_best
 from hitin.decisions.closure import best_closed
 from hitin.decisions.fitting import MANY_LABELS, candidates
 from hitin.decisions.goals import best_point, best_points
+from hitin.encoders.interface import Widths
 from hitin.label_blocks import Blocks, Chosen, LastLayer, Positives, chosen_by_chance, judged_in_blocks, loss_in_blocks
 from hitin.losses import LossSettings, classification_loss, positive_weights
+from hitin.methods.hitin import HiTIN, HiTINSettings
 from hitin.tokens import Ragged
 from hitin.training.log import Watcher
 from hitin.training.validation import counts_of
@@ -328,3 +330,14 @@ def test_forty_seven_thousand_labels_train_in_eight_gigabytes_and_a_document_tak
     assert found["one"] < 50
     assert found["one_best"] < 50
     assert found["micro_f1"] > 0.3  # a model of nothing but how frequent labels are has less than a tenth
+
+
+def test_leaves_that_are_mixed_are_warned_of_where_labels_are_many() -> None:
+    many = Taxonomy.from_nested({"A": [str(number) for number in range(10_000)]})
+    widths = Widths(8, 8, 8)
+    told = HiTIN.warning(many, widths, HiTINSettings(leaves="mixed"))
+    assert told is not None
+    assert "at 10,001 labels the mixed leaves have 100,020,001 weights" in told
+    assert "1.6 GB" in told
+    assert HiTIN.warning(many, widths, HiTINSettings()) is None
+    assert HiTIN.warning(TAXONOMY, widths, HiTINSettings(leaves="mixed")) is None

@@ -26,6 +26,7 @@ from hitin.encoders.interface import Encoded, Widths
 from hitin.label_blocks import LastLayer
 from hitin.methods.interface import Method, prior_logits
 from hitin.methods.node_norm import NodeBatchNorm, are_many, outer, remember, wide
+from hitin.methods.quadratic import gigabytes_to_train
 from hitin.option_values import bad_option, check_choices, check_parts
 from hitin.taxonomy import Taxonomy
 
@@ -91,6 +92,18 @@ class HiTIN(Method):
         sizes = _usual_sizes(settings.pooling, self.tree.layer_sizes)
         biases = len(sizes) if settings.leaves == "mixed" else 1  # the published code has one for each layer
         self.classifier = TreeClassifier(node, len(taxonomy), sizes, biases)
+
+    @classmethod
+    def warning(cls, taxonomy: Taxonomy, widths: Widths, settings: HiTINSettings) -> str | None:  # noqa: ARG003
+        """The mixed leaves are a layer of |Y| x |Y| weights."""
+        weights = len(taxonomy) ** 2
+        gigabytes = gigabytes_to_train(weights)
+        if settings.leaves == "paper" or gigabytes <= 1:
+            return None
+        return (
+            f"at {len(taxonomy):,} labels the mixed leaves have {weights:,} weights, and training takes "
+            f"{gigabytes:,.1f} GB of memory for them; choose leaves=paper"
+        )
 
     @classmethod
     def restored(

@@ -18,13 +18,18 @@ class AllLabelsClassifier(nn.Linear):
         return super().forward(nodes.flatten(start_dim=1))
 
 
+def gigabytes_to_train(weights: int) -> float:
+    """What so many weights take of memory in training."""
+    return weights * _BYTES / GIGABYTE
+
+
 def quadratic_warning(method: str, width: int, labels: int, *, has_width: bool) -> str | None:
     """What a person should know before such a classifier is built, if it takes much memory.
 
     `has_width` says whether the width of labels is an option of the method.
     """
     weights = width * labels * labels
-    gigabytes = weights * _BYTES / GIGABYTE
+    gigabytes = gigabytes_to_train(weights)
     if gigabytes <= 1:
         return None
     narrower = "a smaller width, or " if has_width else ""
