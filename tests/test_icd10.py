@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hitin import Document, LabelReader, MissingExtraError, Taxonomy, read_documents
+from hitin import Document, InputError, LabelReader, MissingExtraError, Taxonomy, read_documents
 from hitin.datasets.icd10 import Icd10, Icd10Files, icd10, split_of, write_icd10
 from tests.conftest import Run
 
@@ -71,6 +71,27 @@ def test_the_labels_of_every_document_are_a_path(data: Icd10) -> None:
         assert found.is_complete
         assert len(found.deepest) == 1
         assert document.labels[-1].startswith((document.id or "")[:3])
+
+
+@pytest.mark.parametrize(("characters", "labels", "documents"), [(4, 12_282, 46_701), (6, 46_969, 46_701)])
+def test_labels_may_go_down_to_the_codes(characters: int, labels: int, documents: int) -> None:
+    found = icd10(characters)
+    taxonomy = found.taxonomy
+    assert (len(taxonomy), len(found.train), taxonomy.is_tree) == (labels, documents, True)
+    assert not any(mark in label for label in taxonomy.labels for mark in (" > ", "--", "|", "\t"))
+    for document in found.train[::50]:
+        code = str(document.id)
+        end = document.labels[-1].split()[0]
+        assert end == (code if len(code.replace(".", "")) <= characters else code[: characters + 1])
+        above = taxonomy.ancestors(taxonomy.index(document.labels[-1]))
+        assert [taxonomy.labels[label] for label in above] == list(document.labels[:-1])
+
+
+@pytest.mark.parametrize("characters", [2, 8])
+def test_codes_have_from_three_to_seven_characters(characters: int, run: Run, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"up to {characters} characters"):
+        icd10(characters)
+    assert run("data", "icd10", "--out", tmp_path, "--characters", characters).exit_code == 2
 
 
 def test_no_text_is_in_two_splits_nor_twice_among_the_terms(data: Icd10) -> None:
