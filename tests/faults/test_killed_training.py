@@ -1,6 +1,8 @@
 """A training that was killed or interrupted and begun again ends with the weights of one that nothing disturbed."""
 
+import os
 import random
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ from hitin.training.checkpoint import load_checkpoint
 from hitin.training.loop import CHECKPOINT
 from tests.faults.commands import Ended, check_same, run, run_here, train_words, whole, write_data
 from tests.faults.moments import then
+from tests.test_resume import interrupted
 from tests.training_harness import (
     BERT,
     Moment,
@@ -133,6 +136,22 @@ def test_the_command_ends_as_if_it_had_not_been_killed(tmp_path: Path) -> None:
     moments = iter([then(when_logged(2), after(0.01))])
     assert kill_command(tmp_path, tmp_path / "killed", moments, 1, run_here) == 1
     check_same(tmp_path / "killed", whole(tmp_path / "whole", val=20))
+
+
+def test_a_kill_after_the_model_was_saved_is_told_from_a_finished_model(tmp_path: Path) -> None:
+    """The state from which it could have gone on is older than the model then, and the same command removes it."""
+    write_data(tmp_path)
+    folder, words = tmp_path / "model", train_words(tmp_path, tmp_path / "model", validation=0)
+    checkpoint = interrupted(folder)
+    shutil.copytree(folder / TRAINING, tmp_path / "state")
+    assert run_here(words).code == 0
+    shutil.copytree(tmp_path / "state", folder / TRAINING, dirs_exist_ok=True)
+    os.utime(checkpoint, (2**32, 2**32))  # that of a training which was to replace the model
+    assert "holds a finished model" in run_here(words).told()
+    os.utime(checkpoint, (0, 0))
+    ended = run_here(words)
+    assert ended.code == 0, ended.errors
+    check_same(folder, whole(tmp_path / "whole", val=20))
 
 
 @pytest.mark.slow
