@@ -250,12 +250,12 @@ class HierarchicalTextClassifier:
 
     def _given(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """The numbers of the labels of each text."""
-        model = self._fitted()
-        prepared = model.prepared(texts)
-        best = model.best(prepared, self.decisions_)
+        model, best = self._fitted(), None
+        if self.decisions_.policy == "top-k":
+            best = model.best(model.prepared(texts), self.decisions_)
         if best is not None:
             return [found.labels[found.given] for found in best]
-        return [np.flatnonzero(row) for row in self.decided(model.prepared_logits(prepared)).given]
+        return [np.flatnonzero(row) for row in self.scored(texts).given]
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """(documents, |Y|): the probability of each label of `classes_`."""
