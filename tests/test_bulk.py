@@ -360,6 +360,31 @@ def test_clashes_are_refused_before_any_work(tmp_path: Path) -> None:
         assert error.value.kind == kind
 
 
+def test_answers_that_would_be_a_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    for name in ("a.csv", "a.jsonl/part.csv"):
+        write_documents(tmp_path / "in" / name, TEXTS)
+    with pytest.raises(InputError) as error:
+        find_shards([tmp_path / "in"], tmp_path / "out")
+    assert error.value.kind == "clash"
+
+
+def test_a_file_that_is_named_twice_is_one_shard(folder: Path, tmp_path: Path) -> None:
+    inputs = [folder, folder.parent / "." / "in", folder / "deep" / ".." / "a.jsonl", folder / "a.jsonl"]
+    assert names(find_shards(inputs, tmp_path / "out").shards) == ALL
+
+
+def test_links_to_folders_are_followed_but_not_in_circles(folder: Path, tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    (given / "one").mkdir(parents=True)
+    (given / "one" / "all").symlink_to(folder)
+    (given / "one" / "again").symlink_to(given)
+    (folder / "deep" / "back").symlink_to(given / "one")
+    found = names(find_shards([given], tmp_path / "out").shards)
+    assert found == [f"one/all/{name}" for name in ALL]
+    with pytest.raises(InputError, match="among the documents"):
+        find_shards([given], folder / "answers")
+
+
 def test_files_that_are_not_known_are_told_and_can_be_named(tickets: Path, tmp_path: Path, run: Run) -> None:
     given = tmp_path / "in"
     write_documents(given / "a.txt", TEXTS)

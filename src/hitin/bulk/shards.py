@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 
 from hitin.commands.prediction import TEXT_SUFFIX
@@ -46,7 +46,7 @@ def find_shards(
     others: list[str] = []
     for given in map(Path, inputs):
         _check_apart(given, Path(out))
-        for path in _files(given) if given.is_dir() else [given]:
+        for path in _files(given, Path(out)) if given.is_dir() else [given]:
             if given.is_dir() and format == "auto" and format_suffix(path) not in _KNOWN:
                 others.append(str(path))
                 continue
@@ -54,8 +54,14 @@ def find_shards(
             shards.append(Shard(str(path), answers_name(name, format, to), _size(path)))
     if not shards:
         raise _no_shards(others)
+    shards = _each_once(shards)
     _check_names(shards, Path(out))
     return Found(shards, others)
+
+
+def _each_once(shards: Iterable[Shard]) -> list[Shard]:
+    """Without those that were named again."""
+    return list({(shard.name, Path(shard.file).resolve()): shard for shard in shards}.values())
 
 
 def answers_name(file: Path, format: str, to: AnswerFormat) -> str:
@@ -70,8 +76,11 @@ def answers_name(file: Path, format: str, to: AnswerFormat) -> str:
     return f"{bare.as_posix()}{_PARQUET if is_parquet else '.jsonl' + compression}"
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """The files of a folder and of those in it, but for the hidden and those that begin with `_`, as Spark's do."""
+def _files(folder: Path, out: Path) -> Iterator[Path]:
+    """The files of a folder and of those in it, but for the hidden and those that begin with `_`, as Spark's do.
+
+    Links to folders are followed, unless they lead back to a folder in which they lie.
+    """
 
     def refuse(error: OSError) -> None:
         raise InputError(
@@ -81,9 +90,19 @@ def _files(folder: Path) -> Iterator[Path]:
             remedy="Check its permissions.",
         ) from error
 
-    for parent, folders, files in os.walk(folder, onerror=refuse):
-        folders[:] = sorted(filter(_is_shown, folders))
+    for parent, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
+        folders[:] = sorted(name for name in folders if _is_shown(name) and not _leads_back(Path(parent, name), folder))
+        for link in (path for path in (Path(parent, name) for name in folders) if path.is_symlink()):
+            _check_apart(link, out)
         yield from (Path(parent, name) for name in sorted(filter(_is_shown, files)))
+
+
+def _leads_back(path: Path, top: Path) -> bool:
+    """Whether a folder is a link to one on the way to it."""
+    if not path.is_symlink():
+        return False
+    way = [parent for parent in path.parents if parent.is_relative_to(top)]
+    return any(path.samefile(parent) for parent in way)
 
 
 def _is_shown(name: str) -> bool:
@@ -121,11 +140,12 @@ def _no_shards(others: Sequence[str]) -> InputError:
 
 
 def _check_names(shards: Sequence[Shard], out: Path) -> None:
-    """No two become the same file, nor does one become what is read."""
+    """No two become the same file, nor one a file and the other a folder, nor does one become what is read."""
     read = {str(Path(shard.file).resolve()) for shard in shards}
     taken: dict[str, str] = {}
+    folders = {str(parent): shard.file for shard in shards for parent in PurePosixPath(shard.name).parents}
     for shard in shards:
-        before = taken.setdefault(shard.name, shard.file)
+        before = folders.get(shard.name) or taken.setdefault(shard.name, shard.file)
         if before != shard.file:
             raise InputError(
                 f"its answers and those of {shown(before)} would both be {shown(shard.name)}",
