@@ -45,6 +45,8 @@ def spoilt(original: Path, folder: Path, spoil: Spoil) -> Path:
 def seal_again(folder: Path) -> None:
     """Make the checksums of a folder right, unless it is their list that was spoilt."""
     listed = folder / (EXPORT if (folder / EXPORT).is_file() else MANIFEST)
+    if not listed.is_file():  # a pipe would be waited for
+        return
     try:
         manifest = json.loads(listed.read_text())
         manifest["files"] = {name: _checksum(folder / name) for name in manifest["files"]}

@@ -167,6 +167,16 @@ def test_damaged_decisions_are_told_with_their_file(text: str) -> None:
     assert caught.value.remedy
 
 
+def test_decisions_that_were_changed_by_hand_are_taken_once_their_checksum_is_deleted() -> None:
+    written = json.loads(Decisions("raw", 0.25).to_json())
+    changed = written | {"threshold": 0.26}
+    with pytest.raises(InputError, match="damaged, or changed by hand") as caught:
+        Decisions.from_json(json.dumps(changed), "decisions.json")
+    assert 'delete its "checksum"' in str(caught.value.remedy)
+    del changed["checksum"]
+    assert Decisions.from_json(json.dumps(changed), "decisions.json") == Decisions("raw", 0.26)
+
+
 def test_the_words_for_decisions_name_what_matters() -> None:
     assert Decisions().describe() == "consistent, threshold 0.5"
     assert Decisions("top-k", k=4).describe() == "top-k, k = 4"

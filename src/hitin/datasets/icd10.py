@@ -170,8 +170,9 @@ def show_icd10(files: Icd10Files) -> str:
         ("check", files.taxonomy, files.train, files.val, files.test),
         ("train", files.taxonomy, files.train, "--val", files.val, "--out", model),
     ]
+    steps = "chapter > block > category" + " > code" * (len(files.labels) > CATEGORY)
     lines = [
-        f"ICD-10-CM: a diagnosis in words to its chapter > block > category{' > code' * (len(files.labels) > CATEGORY)}",
+        f"ICD-10-CM: a diagnosis in words to its {steps}",
         *(f"  {path!s:<{width}}  {what}" for path, what in rows),
         "Next:",
         *(f"  hitin {shlex.join(map(str, command))}" for command in commands),

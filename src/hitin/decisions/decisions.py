@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from hitin.taxonomy.levels import without_orphans
 Table = NDArray[np.floating[Any]]
 Threshold = float | tuple[float, ...] | Mapping[str, float]
 """One for all labels, one for each level from the top, or one for each label by name."""
+
+_CHECKSUM = "checksum"
 
 
 @dataclass(frozen=True)
@@ -203,13 +206,15 @@ class Decisions:
         return found
 
     def to_json(self) -> str:
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        values = self.to_dict()
+        return json.dumps({**values, _CHECKSUM: _checksum(values)}, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str, file: str) -> "Decisions":
-        """What `to_json` wrote, perhaps changed by hand; nothing in it may be left unread."""
+        """What `to_json` wrote, or someone by hand, without the checksum; nothing in it may be left unread."""
         try:
             found = json.loads(text)
+            _check_sum(found)
             _check_keys(found, {each.name for each in fields(cls)})
             return cls(**_from_plain(found))
         except InputError as error:
@@ -246,6 +251,20 @@ def _check_keys(found: dict[str, Any], known: set[str]) -> None:
         near = get_close_matches(unknown, known, n=1)
         told = f"Did you mean {near[0]}?" if near else "It may be of a newer hitin: install that, or delete the key."
         raise _bad(f"there is no key {shown(unknown)} in decisions", told)
+
+
+def _checksum(values: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _check_sum(found: dict[str, Any]) -> None:
+    """Take the checksum out, where there is one, and refuse what it does not belong to."""
+    told = found.pop(_CHECKSUM, None)
+    if told is not None and told != _checksum(found):
+        raise _bad(
+            "the decisions are not those that were written here: the file was damaged, or changed by hand",
+            f'If you changed it, delete its "{_CHECKSUM}" as well; if not, copy the file again, or run hitin tune.',
+        )
 
 
 def _threshold_words(threshold: Threshold) -> str:
