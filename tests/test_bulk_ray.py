@@ -107,6 +107,15 @@ def test_an_address_at_which_no_one_answers_is_told(tickets: Path, tmp_path: Pat
     assert error.value.kind == "no-ray"
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "[::1]:1", "no such host:6379", "127.0.0.1:77777", f"{'x' * 70}:1"])
+@pytest.mark.timeout(30)
+def test_a_port_at_which_no_one_listens_is_told_at_once(address: str, tickets: Path, tmp_path: Path) -> None:
+    given = write_shards(tmp_path / "in", 1, 1)
+    with pytest.raises(InputError, match="cannot be used") as error:
+        score_folder(Request(str(tickets)), [given], tmp_path / "out", engine="ray", cluster=Cluster(address))
+    assert error.value.kind == "no-ray"
+
+
 # With real processes that end.
 
 

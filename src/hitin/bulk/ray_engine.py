@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import secrets
+import socket
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -24,6 +25,7 @@ from hitin.option_values import bad_option
 
 _RETRIES = 4  # of a shard whose actor dies: the next is no better when it is the shard that kills them
 _IN_FLIGHT = 2  # shards an actor is given at once: one at work, and the next one known
+_PATIENCE = 5.0  # seconds in which a cluster answers; Ray would wait for a minute, and not hear of Ctrl-C
 _MOST_BLOCKS = 10_000  # of shards, of which Ray keeps a little for each
 _STORE = 1 << 27  # bytes of Ray's object store on this machine, through which only the names of shards go
 _TALK = ("enable_progress_bars", "print_on_execution_start")
@@ -188,6 +190,8 @@ def _running(ray: Any, cluster: Cluster) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
+    if cluster.address:
+        _check_answers(cluster.address)
     for name, value in (_QUIET if cluster.address else _QUIET | _own_token()).items():
         os.environ.setdefault(name, value)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
@@ -201,6 +205,17 @@ def _running(ray: Any, cluster: Cluster) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Refuse an address at which no one listens."""
+    host, _, port = address.rpartition(":")
+    if "://" in address or not port.isdecimal():  # `auto`, or of a kind that Ray has to make out
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise _no_ray(address, error) from error
 
 
 @cache  # for Ray reads it once in a process
