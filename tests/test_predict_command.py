@@ -19,13 +19,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hitin.answering import Texts, answer_lines
 from hitin.answers import Answers, path_of
-from hitin.commands.prediction import Texts, answer_lines
-from hitin.commands.standard_input import LiveInput
 from hitin.decisions import Decisions
 from hitin.documents import Document, read_documents
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
+from hitin.live_input import LiveInput
 from hitin.taxonomy import Taxonomy
 from tests.conftest import REPOSITORY, Run, Write
 from tests.training_harness import documents as animals
@@ -139,16 +139,16 @@ def test_what_came_before_a_broken_line_is_answered_chunk_by_chunk(
     file = write("broken.jsonl", "\n".join([*lines, "no json", *lines]))
     whole = run("predict", model, file)
     for documents, characters in ((3, 10**9), (1, 10**9), (10**9, 12)):
-        monkeypatch.setattr("hitin.commands.prediction._DOCUMENTS", documents)
-        monkeypatch.setattr("hitin.commands.prediction._CHARACTERS", characters)
+        monkeypatch.setattr("hitin.answering._DOCUMENTS", documents)
+        monkeypatch.setattr("hitin.answering._CHARACTERS", characters)
         result = run("predict", model, file)
         assert (result.exit_code, result.stdout, result.stderr) == (2, whole.stdout, whole.stderr)
     assert [answer["id"] for answer in answers(whole.stdout)] == [str(number) for number in range(20)]
 
 
 def test_long_texts_are_scored_few_at_a_time(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hitin.commands.prediction._CHARACTERS", 10)
-    monkeypatch.setattr("hitin.commands.prediction._DOCUMENTS", 4)
+    monkeypatch.setattr("hitin.answering._CHARACTERS", 10)
+    monkeypatch.setattr("hitin.answering._DOCUMENTS", 4)
     texts = ["a" * length for length in (1, 1, 1, 1, 1, 9, 20, 3, 3, 3, 3)]
     chunks = Texts(Taxonomy.read(TICKETS / "taxonomy.tsv")).chunks([str(write("a.txt", "\n".join(texts)))])
     found = [[len(document.text) for document in chunk] for chunk in chunks]

@@ -22,6 +22,9 @@ LINE_LIMIT = 16 * 1024 * 1024
 
 STANDARD_INPUT = "-"
 
+FileProgress = Callable[[str, int, int], None]
+"""Called now and then with a file's name, the bytes read and its size."""
+
 _HEAD = 64 * 1024
 _BOMS = {  # UTF-32 before UTF-16: one begins with the other
     codecs.BOM_UTF8: "utf-8-sig",

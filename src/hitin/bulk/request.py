@@ -5,10 +5,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from hitin.answering import Texts
 from hitin.answers import Answers
 from hitin.bulk.shards import AnswerFormat
 from hitin.commands.models import Deciding, load_classifier
-from hitin.commands.prediction import Texts
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.export.folder import PLAIN, SMALL
 from hitin.export.model import OnnxModel

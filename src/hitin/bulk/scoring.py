@@ -6,12 +6,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
+from hitin.answering import answer_records
 from hitin.answers import Answers
 from hitin.bulk.ledger import Failed, Finished, Ledger, Stamp
 from hitin.bulk.request import Request
 from hitin.bulk.shards import Shard
 from hitin.bulk.writers import writing
-from hitin.commands.prediction import answer_records
 from hitin.compression import format_suffix
 from hitin.documents import Document
 from hitin.errors import InputError

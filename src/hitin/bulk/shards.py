@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 
-from hitin.commands.prediction import TEXT_SUFFIX
+from hitin.answering import TEXT_SUFFIX
 from hitin.compression import format_suffix, of_path
 from hitin.errors import InputError, listed, shown
 from hitin.files import STANDARD_INPUT

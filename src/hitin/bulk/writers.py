@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from hitin.answering import as_lines
 from hitin.bulk.request import Request
-from hitin.commands.prediction import as_lines
 from hitin.compression import of_path, open_compressed
 from hitin.extras import need
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hitin.commands.console import say
+from hitin.commands.console import counted, say
 
 if TYPE_CHECKING:
     from hitin.bulk import Request, Scored
@@ -112,7 +112,3 @@ def report(scored: "Scored", out: str) -> None:
             say(f"failed: {line}" if number == 0 else f"  {line}")
     say(f"{counted(len(scored.failed), 'file')} could not be scored; mended, the same command does only those")
     raise typer.Exit(FAILED)
-
-
-def counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

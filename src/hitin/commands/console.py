@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,10 @@ from typing import Any
 import typer
 
 from hitin.errors import HitinError, printable
+from hitin.files import FileProgress
 
 CANNOT_BE_READ = 2
 INTERRUPTED = 130
-
-FileProgress = Callable[[str, int, int], None]
-"""Called now and then with a file's name, the bytes read and its size."""
 
 
 def person_watches() -> bool:
@@ -25,6 +23,11 @@ def person_watches() -> bool:
 def say(message: str) -> None:
     """A line on standard error."""
     typer.echo(printable(message, most=1000), err=True)
+
+
+def counted(count: int, what: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def warn(messages: Iterable[str]) -> None:

@@ -69,8 +69,8 @@ def explain(
     """
     with errors_as_json(as_json and deletions):
         with busy("loading the model"):
+            from hitin.answering import Texts
             from hitin.commands.models import Deciding, load_classifier
-            from hitin.commands.prediction import Texts
 
             _refuse_export(Path(model))
             deciding = Deciding(policy.value if policy else None, threshold, k, stop, uncalibrated)

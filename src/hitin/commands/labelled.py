@@ -5,10 +5,9 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hitin.commands.console import FileProgress
 from hitin.documents import Document, Keys, documents_in
 from hitin.errors import listed
-from hitin.files import Source
+from hitin.files import FileProgress, Source
 from hitin.inputs import Documents
 from hitin.labels import LabelReader, LabelSet, unknown_label
 from hitin.names import ROOT, SEPARATORS

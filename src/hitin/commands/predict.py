@@ -97,8 +97,8 @@ def predict(
         return
     bulk.refuse_options(address, workers, to, overwrite)
     with busy("loading the model"):
+        from hitin.answering import Texts, answer_lines
         from hitin.answers import Answers
-        from hitin.commands.prediction import Texts, answer_lines
         from hitin.writing import check_writable, write_text
 
         if out is not None:

@@ -10,12 +10,13 @@ import typer
 
 from hitin import launching
 from hitin.baselines import BaselineTask, check_baseline, settle_baselines
-from hitin.commands.console import INTERRUPTED, FileProgress, say
+from hitin.commands.console import INTERRUPTED, say
 from hitin.commands.labelled import Reading, command, doubts, read_labelled
 from hitin.commands.together import tells_the_end
 from hitin.devices import accelerated, is_main_process, wait_for_all
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
+from hitin.files import FileProgress
 from hitin.inputs import Documents, check_labelled, hold_out
 from hitin.launching import has_launcher
 from hitin.memory import keep_freed_memory

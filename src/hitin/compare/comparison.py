@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hitin.commands.console import FileProgress
 from hitin.compare.cells import CELLS, RESULT, Cell, DataSet, Plan, cells_of, once, read_json
 from hitin.compare.data import data_file, settle_data
 from hitin.compare.places import Place, check_precision, places_of
 from hitin.compare.plan import only, read_plan
 from hitin.encoders.transformer import TransformerSettings, load_pretrained
 from hitin.errors import InputError
+from hitin.files import FileProgress
 from hitin.model_kinds import kind_of
 from hitin.settings import Run
 from hitin.writing import check_folder

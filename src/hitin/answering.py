@@ -1,4 +1,4 @@
-"""What `hitin predict` does: texts in, a line of JSON for each, in order and some at a time."""
+"""Texts in, an answer to each, in order and some at a time: of a single stream, and of every shard of a folder."""
 
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -8,11 +8,10 @@ from typing import Any
 
 from hitin.ahead import Workers
 from hitin.answers import Answers
-from hitin.commands.console import FileProgress
-from hitin.commands.standard_input import LiveInput
 from hitin.documents import Document, Keys, documents_in
 from hitin.errors import InputError
-from hitin.files import STANDARD_INPUT, Source
+from hitin.files import STANDARD_INPUT, FileProgress, Source
+from hitin.live_input import LiveInput
 from hitin.model import documents_at_once
 from hitin.taxonomy import Taxonomy
 
