@@ -94,6 +94,14 @@ def test_a_launcher_within_a_launcher_is_refused(tmp_path: Path, run: Run, monke
     assert "Leave out --launch" in result.stderr
 
 
+def test_standard_input_is_refused_where_several_processes_read(tmp_path: Path) -> None:
+    process = start(*TRAIN[:2], "-", "--out", "model", "--launch", 2, folder=tmp_path)
+    code, out, err = ended(process)
+    assert (code, out) == (2, "")
+    assert err.count("error: standard input") == 1
+    assert "Name a file" in err
+
+
 def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)

@@ -16,13 +16,14 @@ from hitin.commands.together import tells_the_end
 from hitin.devices import accelerated, is_main_process, wait_for_all
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
-from hitin.files import FileProgress
+from hitin.files import STANDARD_INPUT, FileProgress
 from hitin.inputs import Documents, check_labelled, hold_out
 from hitin.launching import has_launcher
 from hitin.memory import keep_freed_memory
 from hitin.methods import METHODS, WholeMethod
 from hitin.model_folder import MANIFEST, TRAINING, is_model
 from hitin.model_kinds import kind_of
+from hitin.option_values import bad_option
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
@@ -130,6 +131,8 @@ def read_data(
     progress: FileProgress | None = None,
 ) -> Data:
     """The taxonomy and all documents, every label checked."""
+    if has_launcher() and STANDARD_INPUT in (taxonomy_file, *train_files, *val_files):
+        raise bad_option("standard input is read once, and every process reads the documents", "Name a file instead.")
     taxonomy, told = reading.taxonomy(taxonomy_file)
     labels = reading.labels(taxonomy)
     train = read_labelled(train_files, reading, labels, progress)
