@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 
 from hitin.bulk import Request, score_folder
 from hitin.bulk.ray_engine import Cluster, ScoringActor, Share, share_out
-from hitin.errors import InputError
+from hitin.errors import InputError, MissingExtraError
 from tests.conftest import Run
 from tests.test_bulk import TEXTS, files_of, read_answers, write_documents
 
@@ -105,6 +106,21 @@ def test_an_address_at_which_no_one_answers_is_told(tickets: Path, tmp_path: Pat
     with pytest.raises(InputError) as error:
         score_folder(Request(str(tickets)), [given], tmp_path / "out", engine="ray", cluster=Cluster("no such address"))
     assert error.value.kind == "no-ray"
+
+
+def test_without_ray_the_extra_is_named_and_earlier_answers_stay(
+    tickets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = write_shards(tmp_path / "in", 1, 1)
+    score_folder(Request(str(tickets)), [given], tmp_path / "out")
+    before = sorted(tmp_path.rglob("*"))
+    again = partial(score_folder, Request(str(tickets)), [given], tmp_path / "out", engine="ray", overwrite=True)
+    with pytest.raises(InputError, match="cannot be used"):
+        again(cluster=Cluster("127.0.0.1:1"))
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"hitin\[ray\]"):
+        again()
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "[::1]:1", "no such host:6379", "127.0.0.1:77777", f"{'x' * 70}:1"])

@@ -8,7 +8,7 @@ from typing import Literal
 
 from hitin.bulk.ledger import FOLDER, Failed, Finished, Ledger
 from hitin.bulk.local import score_here
-from hitin.bulk.ray_engine import Cluster, score_on_ray
+from hitin.bulk.ray_engine import Cluster, check_ray, score_on_ray
 from hitin.bulk.request import Request
 from hitin.bulk.scoring import Outcome
 from hitin.bulk.shards import Found, Shard, find_shards
@@ -68,7 +68,7 @@ def score_folder(
     out: str | Path,
     *,
     engine: Engine = "local",
-    cluster: "Cluster | None" = None,
+    cluster: Cluster | None = None,
     overwrite: bool = False,
     watcher: Watcher | None = None,
 ) -> Scored:
@@ -84,6 +84,8 @@ def score_folder(
     watcher = watcher or Watcher()
     found = find_shards(inputs, out, format=request.format, to=request.to)
     check_folder(out, FOLDER + ".part")
+    if engine == "ray":
+        check_ray(cluster or Cluster())
     answers = request.load(device="cpu" if engine == "ray" else None)  # the workers have the devices
     ledger = Ledger(out, request.identity(answers))
     with locked(Path(out) / FOLDER, "scoring"):

@@ -59,14 +59,26 @@ class Share:
         return max(1, int(self.cores))
 
 
+def check_ray(cluster: Cluster) -> None:
+    """Refuse what cannot be, before any work: without Ray, or a cluster that does not answer."""
+    ray = _ray()
+    if cluster.address and not ray.is_initialized():
+        _check_answers(cluster.address)
+
+
+def _ray() -> Any:
+    ray = need("ray", extra="ray", purpose="The engine ray")
+    need("ray.data", extra="ray", purpose="The engine ray")
+    return ray
+
+
 def score_on_ray(
     shards: Sequence[Shard], request: Request, ledger: Ledger, cluster: Cluster, advance: Advance
 ) -> Iterator[Outcome]:
     """What became of each shard, as it comes."""
-    ray = need("ray", extra="ray", purpose="The engine ray")
-    need("ray.data", extra="ray", purpose="The engine ray")
     if not shards:
         return
+    ray = _ray()
     files = {shard.name: shard.file for shard in shards}
     with _running(ray, cluster), _quiet(ray), closing(_rows(ray, shards, request, ledger, cluster)) as rows:
         for row in rows:
@@ -190,8 +202,6 @@ def _running(ray: Any, cluster: Cluster) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    if cluster.address:
-        _check_answers(cluster.address)
     for name, value in (_QUIET if cluster.address else _QUIET | _own_token()).items():
         os.environ.setdefault(name, value)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}

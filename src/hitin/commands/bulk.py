@@ -31,13 +31,13 @@ Engine = Annotated[
     EngineName | None,
     typer.Option(
         "--engine",
-        metavar="ENGINE",
         help="What scores a folder: this process (local), or Ray on this machine or a cluster (ray; needs the extra "
         "ray). A file is then treated as a folder with one file.",
     ),
 ]
 Address = Annotated[
-    str | None, typer.Option("--address", metavar="HOST:PORT", help="The Ray cluster to join; none: this machine.")
+    str | None,
+    typer.Option("--address", metavar="HOST:PORT", help="The Ray cluster to join, or auto; none: this machine."),
 ]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="How many processes of Ray have the model.")
@@ -47,7 +47,8 @@ To = Annotated[
     typer.Option(help="What the answers to a folder are written as; auto is Parquet for Parquet, else JSON lines."),
 ]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Remove the answers of another request from the folder, and begin anew.")
+    bool,
+    typer.Option("--overwrite", help="Remove the answers that are in the folder, whatever was asked, and begin anew."),
 ]
 
 
