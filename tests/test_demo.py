@@ -47,7 +47,7 @@ def part() -> icd10.Icd10:
 
 @pytest.fixture(autouse=True)
 def _small(part: icd10.Icd10, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(icd10, "icd10", lambda: part)
+    monkeypatch.setattr(icd10, "icd10", lambda *_: part)
     monkeypatch.setattr(demo, "PRESET", str(write("tiny.toml", TINY)))
 
 
