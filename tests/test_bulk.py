@@ -251,6 +251,18 @@ def test_a_damaged_record_is_not_believed(harm: Any, tickets: Path, folder: Path
     assert names(scored(tickets, folder, out).finished) == ["a.jsonl"]
 
 
+def test_the_record_of_another_shard_is_not_believed(tickets: Path, folder: Path, tmp_path: Path) -> None:
+    """Also where the documents are the same."""
+    shutil.copy2(folder / "a.jsonl", folder / "z.jsonl")
+    out = tmp_path / "out"
+    scored(tickets, folder, out)
+    (out / "z.jsonl").unlink()
+    records = out / ".hitin" / "shards"
+    shutil.copy(records / "a.jsonl.json", records / "z.jsonl.json")
+    assert names(scored(tickets, folder, out).finished) == ["z.jsonl"]
+    assert (out / "z.jsonl").read_bytes() == (out / "a.jsonl").read_bytes()
+
+
 def test_documents_that_changed_are_answered_again_and_copies_are_not(
     tickets: Path, folder: Path, tmp_path: Path
 ) -> None:
@@ -366,6 +378,17 @@ def test_answers_that_would_be_a_file_and_a_folder_are_refused(tmp_path: Path) -
     with pytest.raises(InputError) as error:
         find_shards([tmp_path / "in"], tmp_path / "out")
     assert error.value.kind == "clash"
+
+
+@pytest.mark.timeout(30)
+def test_pipes_are_left_aside_and_broken_links_are_told(tickets: Path, folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(folder / "pipe.jsonl")
+    (folder / "broken.jsonl").symlink_to(tmp_path / "nothing")
+    heard = Heard()
+    result = scored(tickets, folder, tmp_path / "out", watcher=heard)
+    assert heard.plan.found.others == [str(folder / "pipe.jsonl")]
+    assert names(result.failed) == ["broken.jsonl"]
+    assert names(result.finished) == ALL
 
 
 def test_a_file_that_is_named_twice_is_one_shard(folder: Path, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class Telling(Watcher):
 
     def planned(self, plan: Plan) -> None:
         if plan.found.others:
-            say(f"left aside, for their suffixes are not known: {listed(plan.found.others)}")
+            say(f"left aside, for it is not known what they are: {listed(plan.found.others)}")
         if plan.again:
             say(f"damaged, or not of the documents as they are now, so written again: {listed(plan.again)}")
         self.start = time.monotonic()

@@ -87,7 +87,9 @@ class Ledger:
     def finished(self, shard: Shard) -> Finished | None:
         """The record of a shard whose answers are there, for this request and this file; `None` otherwise."""
         found = self._record(self._path(shard.name))
-        return found if found is not None and self._is_of(found, Path(shard.file)) and self.is_whole(found) else None
+        if found is None or found.name != shard.name:
+            return None
+        return found if self._is_of(found, Path(shard.file)) and self.is_whole(found) else None
 
     def has_record(self, shard: Shard) -> bool:
         return self._path(shard.name).exists()

@@ -47,7 +47,7 @@ def find_shards(
     for given in map(Path, inputs):
         _check_apart(given, Path(out))
         for path in _files(given, Path(out)) if given.is_dir() else [given]:
-            if given.is_dir() and format == "auto" and format_suffix(path) not in _KNOWN:
+            if given.is_dir() and not _is_known(path, format):
                 others.append(str(path))
                 continue
             name = path.relative_to(given) if given.is_dir() else Path(path.name)
@@ -107,6 +107,12 @@ def _leads_back(path: Path, top: Path) -> bool:
 
 def _is_shown(name: str) -> bool:
     return not name.startswith((".", "_"))
+
+
+def _is_known(path: Path, format: str) -> bool:
+    """Whether it is known how to read a file. A pipe would be waited for; a broken link is told when it is read."""
+    is_file = path.is_file() or not path.exists()
+    return is_file and (format != "auto" or format_suffix(path) in _KNOWN)
 
 
 def _size(path: Path) -> int:
