@@ -408,6 +408,11 @@ def test_links_to_folders_are_followed_but_not_in_circles(folder: Path, tmp_path
         find_shards([given], folder / "answers")
 
 
+def test_no_answers_go_among_the_files_of_a_model(tickets: Path, folder: Path, run: Run) -> None:
+    result = run("predict", tickets, folder, "--out", tickets)
+    assert (result.exit_code, "the folder holds a model" in result.stderr) == (2, True)
+
+
 def test_files_that_are_not_known_are_told_and_can_be_named(tickets: Path, tmp_path: Path, run: Run) -> None:
     given = tmp_path / "in"
     write_documents(given / "a.txt", TEXTS)

@@ -23,7 +23,7 @@ _NOTED = (signal.SIGINT, signal.SIGTERM, *(getattr(signal, name) for name in ("S
 
 def has_launcher() -> bool:
     """Whether this process is one of those that a launcher started: ours, torchrun or accelerate."""
-    return "TORCHELASTIC_RUN_ID" in os.environ or int(os.environ.get("WORLD_SIZE") or 1) > 1
+    return "TORCHELASTIC_RUN_ID" in os.environ or os.environ.get("WORLD_SIZE", "1") not in ("", "1")
 
 
 def is_launched() -> bool:

@@ -12,8 +12,9 @@ from hitin.bulk.ray_engine import Cluster, check_ray, score_on_ray
 from hitin.bulk.request import Request
 from hitin.bulk.scoring import Outcome
 from hitin.bulk.shards import Found, Shard, find_shards
-from hitin.errors import shown
+from hitin.errors import InputError, shown
 from hitin.locking import locked
+from hitin.model_folder import is_model
 from hitin.option_values import bad_option
 from hitin.writing import check_folder
 
@@ -84,6 +85,9 @@ def score_folder(
     watcher = watcher or Watcher()
     found = find_shards(inputs, out, format=request.format, to=request.to)
     check_folder(out, FOLDER + ".part")
+    if is_model(Path(out)):
+        problem, remedy = "the folder holds a model, among whose files no answers go", "Choose another --out."
+        raise InputError(problem, kind="bad-option", file=str(out), remedy=remedy)
     if engine == "ray":
         check_ray(cluster or Cluster())
     answers = request.load(device="cpu" if engine == "ray" else None)  # the workers have the devices

@@ -8,10 +8,11 @@ import secrets
 import socket
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hitin.answers import Answers
@@ -28,6 +29,7 @@ _IN_FLIGHT = 2  # shards an actor is given at once: one at work, and the next on
 _PATIENCE = 5.0  # seconds in which a cluster answers; Ray would wait for a minute, and not hear of Ctrl-C
 _MOST_BLOCKS = 10_000  # of shards, of which Ray keeps a little for each
 _STORE = 1 << 27  # bytes of Ray's object store on this machine, through which only the names of shards go
+_LONGEST = 40  # characters of a folder for Ray's sockets, whose whole path may have about a hundred
 _TALK = ("enable_progress_bars", "print_on_execution_start")
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
 
@@ -205,16 +207,24 @@ def _running(ray: Any, cluster: Cluster) -> Iterator[None]:
     for name, value in (_QUIET if cluster.address else _QUIET | _own_token()).items():
         os.environ.setdefault(name, value)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    here: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": _cores()}
-    try:
-        with _no_standard_error():  # on which its C++ tells that it will tell no more
-            ray.init(address=cluster.address or "local", **quiet, **({} if cluster.address else here))
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        raise _no_ray(cluster.address, error) from error
-    try:
-        yield
-    finally:
-        ray.shutdown()
+    with nullcontext({}) if cluster.address else _here() as own:
+        try:
+            with _no_standard_error():  # on which its C++ tells that it will tell no more
+                ray.init(address=cluster.address or "local", **quiet, **own)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise _no_ray(cluster.address, error) from error
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _here() -> Iterator[dict[str, Any]]:
+    """What Ray on this machine is told; its logs go with it, where the path of its sockets is short enough."""
+    found: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": _cores()}
+    with TemporaryDirectory(prefix="hitin-", ignore_cleanup_errors=True) as folder:
+        yield found | ({"_temp_dir": folder} if len(folder) <= _LONGEST else {})
 
 
 def _check_answers(address: str) -> None:
