@@ -73,6 +73,14 @@ def test_two_processes_have_the_weights_of_one_after_twenty_steps(encoder: str, 
     assert_same(tmp_path / "one", tmp_path / "two")
 
 
+@pytest.mark.parametrize("shard", [False, True])
+def test_two_processes_learn_some_labels_at_a_time_what_one_learns_of_all(shard: bool, tmp_path: Path) -> None:
+    options = bert(tmp_path / "bert", norm="layer", val=12)
+    assert together(tmp_path / "two", **options, shard=shard, labels_at_once=2) == {0}
+    train_with(tmp_path / "one", **options)
+    assert_same(tmp_path / "one", tmp_path / "two")
+
+
 @pytest.mark.parametrize("processes", [2, 3])
 @pytest.mark.parametrize("many", [0, 1 << 20], ids=["folded", "plain"])
 def test_a_norm_over_all_processes_learns_what_one_does(
