@@ -8,7 +8,7 @@ import secrets
 import socket
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -207,7 +207,7 @@ def _running(ray: Any, cluster: Cluster) -> Iterator[None]:
     for name, value in (_QUIET if cluster.address else _QUIET | _own_token()).items():
         os.environ.setdefault(name, value)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    with nullcontext({}) if cluster.address else _here() as own:
+    with _own_options(cluster) as own:
         try:
             with _no_standard_error():  # on which its C++ tells that it will tell no more
                 ray.init(address=cluster.address or "local", **quiet, **own)
@@ -220,8 +220,11 @@ def _running(ray: Any, cluster: Cluster) -> Iterator[None]:
 
 
 @contextmanager
-def _here() -> Iterator[dict[str, Any]]:
+def _own_options(cluster: Cluster) -> Iterator[dict[str, Any]]:
     """What Ray on this machine is told; its logs go with it, where the path of its sockets is short enough."""
+    if cluster.address:
+        yield {}
+        return
     found: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": _cores()}
     with TemporaryDirectory(prefix="hitin-", ignore_cleanup_errors=True) as folder:
         yield found | ({"_temp_dir": folder} if len(folder) <= _LONGEST else {})
