@@ -32,8 +32,9 @@ from hitin.datasets.icd10 import icd10
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.export.exporting import export_model
 from hitin.model_folder import remove_tree
+from hitin.processor import cores
 from measuring import measured, peak_kilobytes
-from reporting import Report, begun, cores
+from reporting import Report, begun
 
 SHARD = 10_000  # documents
 MARK = "HITIN_BENCHMARK"

@@ -30,8 +30,9 @@ from hitin.evaluation import truth_table
 from hitin.metrics import Counts, micro_f1
 from hitin.model_folder import TRAINING
 from hitin.neural import NeuralModel
+from hitin.processor import cores
 from measuring import measured
-from reporting import Report, begun, cores
+from reporting import Report, begun
 from speed_data import data_told, encoder_folder, encoder_told, options, read_data
 from turns import Turns, answer_turns
 

@@ -11,6 +11,7 @@ import torch
 
 from hitin.compare.measuring import machine
 from hitin.devices import choose_device
+from hitin.processor import cores
 from hitin.writing import write_text
 
 BUSY = 0.1  # of the cores
@@ -97,11 +98,6 @@ def others_told(taken: float | None, own: int) -> str:
         return "What other processes took of the machine is not known."
     told = f"Other processes took {taken:.2f} of {own} cores meanwhile"
     return f"**{told}: these times, and their ratios, mean nothing.**" if taken > BUSY * own else f"{told}."
-
-
-def cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def machine_told(device: str) -> str:

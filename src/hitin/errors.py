@@ -84,3 +84,8 @@ def first_line(error: BaseException) -> str:
 def listed(names: list[str] | tuple[str, ...], most: int = 8) -> str:
     """Names in a row, the first few."""
     return ", ".join(printable(name, 40) for name in names[:most]) + (", ..." if len(names) > most else "") or "none"
+
+
+def counted(count: int, what: str) -> str:
+    """`1 file`, `2 files`"""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

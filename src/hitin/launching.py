@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hitin.errors import HitinError, InputError
+from hitin.processor import cores
 
 THREADS = "OMP_NUM_THREADS"
 LAUNCHED = "HITIN_LAUNCHED"
@@ -112,8 +113,7 @@ def _name_of(number: int) -> str:
 @contextmanager
 def _environment(processes: int) -> Iterator[None]:
     """What the processes are told: to share the cores, and who started them."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    said = {LAUNCHED: "1", THREADS: str(max(1, cores // processes)), _PATIENCE: str(_SECONDS)}
+    said = {LAUNCHED: "1", THREADS: str(max(1, cores() // processes)), _PATIENCE: str(_SECONDS)}
     added = {name: value for name, value in said.items() if name not in os.environ}
     os.environ.update(added)
     try:

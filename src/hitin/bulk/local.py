@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from hitin.answers import Answers
 from hitin.bulk.ledger import Ledger
 from hitin.bulk.request import Request
-from hitin.bulk.scoring import Advance, Outcome, score_shard
+from hitin.bulk.scoring import Outcome, score_shard
 from hitin.bulk.shards import Shard
+from hitin.model import Advance
 
 
 def score_here(

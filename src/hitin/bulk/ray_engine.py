@@ -18,11 +18,13 @@ from typing import Any
 from hitin.answers import Answers
 from hitin.bulk.ledger import Failed, Finished, Ledger, Stamp
 from hitin.bulk.request import Request
-from hitin.bulk.scoring import Advance, Outcome, score_shard
+from hitin.bulk.scoring import Outcome, score_shard
 from hitin.bulk.shards import Shard
 from hitin.errors import HitinError, InputError, first_line
 from hitin.extras import need
+from hitin.model import Advance
 from hitin.option_values import bad_option
+from hitin.processor import cores
 
 _RETRIES = 4  # of a shard whose actor dies: the next is no better when it is the shard that kills them
 _IN_FLIGHT = 2  # shards an actor is given at once: one at work, and the next one known
@@ -225,7 +227,7 @@ def _own_options(cluster: Cluster) -> Iterator[dict[str, Any]]:
     if cluster.address:
         yield {}
         return
-    found: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": _cores()}
+    found: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": cores()}
     with TemporaryDirectory(prefix="hitin-", ignore_cleanup_errors=True) as folder:
         yield found | ({"_temp_dir": folder} if len(folder) <= _LONGEST else {})
 
@@ -282,11 +284,6 @@ def _quiet(ray: Any) -> Iterator[None]:
 def _set(context: Any, values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         setattr(context, name, value)
-
-
-def _cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _no_ray(address: str | None, error: Exception) -> InputError:

@@ -15,6 +15,7 @@ from hitin.bulk.writers import writing
 from hitin.compression import format_suffix
 from hitin.documents import Document
 from hitin.errors import InputError
+from hitin.model import Advance
 from hitin.model_folder import checksum_of
 from hitin.writing import replacing
 
@@ -24,8 +25,6 @@ OF_ALL = ("unwritable", "damaged-model")
 """Kinds of errors that concern every shard."""
 
 Outcome = Finished | Failed
-Advance = Callable[[int], None]
-"""Told how many more documents are answered."""
 
 
 def score_shard(

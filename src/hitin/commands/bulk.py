@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hitin.commands.console import counted, say
+from hitin.commands.console import say
+from hitin.errors import counted
 
 if TYPE_CHECKING:
     from hitin.bulk import Request, Scored

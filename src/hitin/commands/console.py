@@ -25,11 +25,6 @@ def say(message: str) -> None:
     typer.echo(printable(message, most=1000), err=True)
 
 
-def counted(count: int, what: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def warn(messages: Iterable[str]) -> None:
     for message in messages:
         say(f"warning: {message}")

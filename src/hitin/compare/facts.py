@@ -9,7 +9,8 @@ from typing import Any
 from hitin.compare.cells import DataSet, read_json
 from hitin.compare.data import data_file
 from hitin.compare.results import Results
-from hitin.compare.words import counted, machine_kind
+from hitin.compare.words import machine_kind
+from hitin.errors import counted
 
 SELECTION = (
     "Of each training the epoch with the best mean of micro-F1 and macro-F1 on validation documents counts, for every "

@@ -10,7 +10,8 @@ from hitin.compare.results import MAIN_WAY, Line, Value, View
 from hitin.compare.sentences import SUBJECT
 from hitin.compare.statistics import METRICS
 from hitin.compare.tables import SCORE_TITLES
-from hitin.compare.words import amount, counted, percent, short_number
+from hitin.compare.words import amount, percent, short_number
+from hitin.errors import counted
 
 _COST_FIGURES = {
     "trainable_parameters": "Trainable parameters",

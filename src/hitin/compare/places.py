@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from hitin.devices import accelerated, choose_device
+from hitin.processor import cores
 from hitin.settings import TrainingSettings
 
 THREADS = "OMP_NUM_THREADS"
@@ -62,4 +63,4 @@ def _threads() -> int:
     asked = os.environ.get(THREADS, "")
     if asked.isdigit() and int(asked):
         return int(asked)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores()

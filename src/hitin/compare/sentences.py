@@ -7,7 +7,8 @@ from typing import Literal
 from hitin.compare.cells import DataSet
 from hitin.compare.results import MAIN_WAY, Line, Results, Value, View
 from hitin.compare.statistics import METRICS, Comparison
-from hitin.compare.words import counted, p_text, percent
+from hitin.compare.words import p_text, percent
+from hitin.errors import counted
 
 SUBJECT = "hitin"
 _SCORES = {"micro_f1": "micro-F1", "macro_f1": "macro-F1"}

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from hitin.compare.published import AVERAGE, PublishedRow, published_data
 from hitin.compare.results import COSTS, WAYS, Entry, Line, Results, Value, View, Way
 from hitin.compare.statistics import METRICS, SIGNIFICANT, Comparison
-from hitin.compare.words import Condition, amount, condition, counted, p_text, percent
+from hitin.compare.words import Condition, amount, condition, p_text, percent
+from hitin.errors import counted
 
 FLAT = "flat"
 DASH = "–"

@@ -4,14 +4,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from hitin.errors import counted
+
 
 def percent(share: float, deviation: float | None = None) -> str:
     """`57.61 ± 0.30`"""
     return f"{100 * share:.2f}" + ("" if deviation is None else f" ± {100 * deviation:.2f}")
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def p_text(p: float) -> str:

@@ -22,6 +22,7 @@ from hitin.model import Advance, Model
 from hitin.model_folder import RUN, TAXONOMY
 from hitin.network import CPU_TOKENS_AT_ONCE, scoring_batches
 from hitin.neural import TOKENIZER
+from hitin.processor import cores
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.tokens import Ragged
@@ -131,9 +132,8 @@ def run_session(session: Any, tokens: Ragged, rows: NDArray[np.int64]) -> NDArra
 
 def _threads() -> int:
     """All cores that this process may use, unless the environment says fewer."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     wished = os.environ.get("OMP_NUM_THREADS", "")
-    return min(cores, int(wished)) if wished.isdigit() and int(wished) else cores
+    return min(cores(), int(wished)) if wished.isdigit() and int(wished) else cores()
 
 
 def _providers(device: str, available: Sequence[str]) -> list[Any]:
