@@ -14,11 +14,13 @@ from hitin import __version__
 from hitin.commands import options
 from hitin.commands.compare import compare
 from hitin.commands.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_json, file_progress, print_tables, warn
+from hitin.commands.data import data
 from hitin.commands.evaluate import evaluate
 from hitin.commands.explain import explain
 from hitin.commands.export import export
 from hitin.commands.predict import predict
 from hitin.commands.serve import offer_page, serve
+from hitin.commands.taxonomy import taxonomy
 from hitin.commands.train import train
 from hitin.commands.tune import tune
 from hitin.errors import HitinError, printable
@@ -215,6 +217,7 @@ def tree(
     typer.echo(json.dumps(built.to_json(), indent=2) if as_json else show_tree(built))
 
 
+app.command()(taxonomy)
 app.command()(train)
 app.command()(evaluate)
 app.command()(predict)
@@ -254,39 +257,7 @@ def demo(
     offer_page(str(found.model))
 
 
-data = typer.Typer(no_args_is_help=True, help="Write a data set to begin with.")
 app.add_typer(data, name="data")
-
-
-@data.command()
-def icd10(
-    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/icd10",
-    characters: Annotated[
-        int,
-        typer.Option(
-            "--characters",
-            min=3,
-            max=7,
-            help="Labels are codes of up to so many characters: 3 are categories, 6 the codes of diagnoses, 7 all.",
-        ),
-    ] = 3,
-) -> None:
-    """Write ICD-10-CM: a diagnosis in words to its chapter > block > category, or down to its code.
-
-    Writes taxonomy.tsv, train.jsonl (the descriptions of the codes), val.jsonl and test.jsonl (other wordings of
-    the same diagnoses). Needs the extra `demo`, and no network.
-
-    Examples:
-
-        hitin data icd10
-        hitin data icd10 --out diagnoses
-        hitin data icd10 --out codes --characters 6
-    """
-    from hitin.datasets.icd10 import show_icd10, write_icd10
-
-    with busy("writing ICD-10-CM"):
-        written = write_icd10(out, characters)
-    typer.echo(show_icd10(written))
 
 
 def _show(found: "CheckUp") -> None:

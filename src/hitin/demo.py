@@ -15,7 +15,8 @@ from hitin.answers import path_of
 from hitin.commands.labelled import Reading, command
 from hitin.commands.scoring import Scored, evaluate_files, load_baselines, score_tables
 from hitin.commands.training import Task, prepare, read_data, train_model
-from hitin.datasets.icd10 import Icd10Files, write_icd10
+from hitin.datasets.files import DataFiles
+from hitin.datasets.icd10 import write_icd10
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.model_folder import CARD
@@ -57,7 +58,7 @@ class Guess:
 class Demo:
     """What came of the demo."""
 
-    data: Icd10Files
+    data: DataFiles
     model: Path
     scored: Scored
     seconds: float
@@ -94,7 +95,7 @@ def model_folder(out: str | Path) -> Path:
     return Path(out) / "model"
 
 
-def _trained(task: Task, files: Icd10Files, watcher: Watcher) -> HierarchicalTextClassifier:
+def _trained(task: Task, files: DataFiles, watcher: Watcher) -> HierarchicalTextClassifier:
     data = read_data(str(files.taxonomy), [str(files.train)], [str(files.val)], Reading())
     try:
         return train_model(task, data, resume="auto", watcher=watcher).classifier

@@ -7,22 +7,18 @@ Training is on the descriptions of the codes, validation and test on their inclu
 same diagnoses.
 """
 
-import json
 import re
-import shlex
 import warnings
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
 
+from hitin.datasets.files import DataFiles, check_folder_of_data, in_splits, show_files, write_data
 from hitin.documents import Document
-from hitin.errors import printable
 from hitin.extras import need
 from hitin.option_values import bad_option
 from hitin.taxonomy import Taxonomy
-from hitin.writing import check_writable, write_text
 
 LONGEST = 6
 """Characters of a code, the dot not counted. A seventh mostly says which visit this is, not which diagnosis."""
@@ -42,20 +38,6 @@ class Icd10:
     train: tuple[Document, ...]
     val: tuple[Document, ...]
     test: tuple[Document, ...]
-
-
-@dataclass(frozen=True)
-class Icd10Files:
-    """Where the files are, and how much is in them."""
-
-    taxonomy: Path
-    train: Path
-    val: Path
-    test: Path
-    labels: tuple[int, ...]
-    """By level, from the top."""
-    documents: tuple[int, int, int]
-    """Of training, validation and test."""
 
 
 def icd10(characters: int = CATEGORY) -> Icd10:
@@ -134,47 +116,14 @@ def _half(terms: dict[str, Document], split: str) -> tuple[Document, ...]:
     return tuple(document for text, document in terms.items() if split_of(text) == split)
 
 
-def write_icd10(folder: str | Path, characters: int = CATEGORY) -> Icd10Files:
-    """Write `taxonomy.tsv`, `train.jsonl`, `val.jsonl` and `test.jsonl`; files that are there are replaced.
-
-    Labels are codes of up to so many characters.
-    """
-    names = ("taxonomy.tsv", "train.jsonl", "val.jsonl", "test.jsonl")
-    paths = taxonomy, train, val, test = tuple(Path(folder, name) for name in names)
-    for path in paths:
-        check_writable(path)
+def write_icd10(folder: str | Path, characters: int = CATEGORY) -> DataFiles:
+    """Write the taxonomy and the three splits. Labels are codes of up to so many characters."""
+    check_folder_of_data(folder)
     data = icd10(characters)
-    data.taxonomy.write(taxonomy)
-    write_text(train, _lines(data.train))
-    write_text(val, _lines(data.val))
-    write_text(test, _lines(data.test))
-    counts = len(data.train), len(data.val), len(data.test)
-    return Icd10Files(taxonomy, train, val, test, data.taxonomy.level_sizes, counts)
+    return write_data(folder, data.taxonomy, in_splits(train=data.train, val=data.val, test=data.test))
 
 
-def _lines(documents: Iterable[Document]) -> Iterator[str]:
-    for document in documents:
-        record = {"id": document.id, "text": document.text, "label": document.labels}
-        yield json.dumps(record, ensure_ascii=False) + "\n"
-
-
-def show_icd10(files: Icd10Files) -> str:
+def show_icd10(files: DataFiles) -> str:
     """What was written, and what to do with it, for people."""
-    levels = " > ".join(f"{size:,}" for size in files.labels)
-    rows = [(files.taxonomy, f"{sum(files.labels):,} labels, {levels} by level")]
-    for path, count in zip((files.train, files.val, files.test), files.documents, strict=True):
-        rows.append((path, f"{count:,} documents"))
-    width = max(len(str(path)) for path, _ in rows)
-    model = files.taxonomy.with_name("model")
-    commands = [
-        ("check", files.taxonomy, files.train, files.val, files.test),
-        ("train", files.taxonomy, files.train, "--val", files.val, "--out", model),
-    ]
     steps = "chapter > block > category" + " > code" * (len(files.labels) > CATEGORY)
-    lines = [
-        f"ICD-10-CM: a diagnosis in words to its {steps}",
-        *(f"  {path!s:<{width}}  {what}" for path, what in rows),
-        "Next:",
-        *(f"  hitin {shlex.join(map(str, command))}" for command in commands),
-    ]
-    return "\n".join(printable(line, most=1000) for line in lines)
+    return show_files(f"ICD-10-CM: a diagnosis in words to its {steps}", files)

@@ -1,0 +1,139 @@
+"""What every data set writes: a taxonomy and the documents of three splits, in the files that every command reads."""
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import IO, Literal, get_args
+
+from hitin.documents import Document
+from hitin.errors import InputError, printable
+from hitin.taxonomy import Taxonomy
+from hitin.writing import check_folder, check_writable, replacing
+
+Split = Literal["train", "val", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+TAXONOMY = "taxonomy.tsv"
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    """Where the files are, and how much is in them."""
+
+    taxonomy: Path
+    train: Path
+    val: Path
+    test: Path
+    labels: tuple[int, ...]
+    """By level, from the top."""
+    documents: tuple[int, int, int]
+    """Of training, validation and test."""
+    labels_given: int
+    """Of all documents together."""
+
+    @property
+    def splits(self) -> tuple[tuple[Path, int], ...]:
+        """The file of each split, and its documents."""
+        return tuple(zip((self.train, self.val, self.test), self.documents, strict=True))
+
+    @property
+    def labels_a_document(self) -> float:
+        return self.labels_given / max(1, sum(self.documents))
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "files": {"taxonomy": str(self.taxonomy), **{path.stem: str(path) for path, _ in self.splits}},
+            "labels": list(self.labels),
+            "documents": dict(zip(SPLITS, self.documents, strict=True)),
+            "labels_a_document": round(self.labels_a_document, 4),
+        }
+
+
+def check_folder_of_data(folder: str | Path) -> None:
+    """Whether a data set can be written into a folder, before long work for it."""
+    check_folder(folder, TAXONOMY)
+    for path in _paths(folder):
+        check_writable(path)
+
+
+def write_data(
+    folder: str | Path, taxonomy: Taxonomy | Callable[[], Taxonomy], documents: Iterable[tuple[Split, Document]]
+) -> DataFiles:
+    """Write `taxonomy.tsv`, `train.jsonl`, `val.jsonl` and `test.jsonl`: all of them, or none.
+
+    Documents come one at a time, in any order of splits, with all of their labels, and none is kept. A taxonomy that
+    is known only when all were seen is a function, called then. Files that are there are replaced.
+    """
+    paths = _paths(folder)
+    coming = _some(documents)  # before a folder is made: most mistakes are found by then
+    counts: Counter[Split] = Counter()
+    labels_given = 0
+    with ExitStack() as stack:
+        parts = [stack.enter_context(replacing(path)) for path in paths]
+        with ExitStack() as opened:
+            outs = {split: opened.enter_context(_open(part)) for split, part in zip(SPLITS, parts[1:], strict=True)}
+            for split, document in coming:
+                outs[split].write(_line(document))
+                counts[split] += 1
+                labels_given += len(document.labels)
+        known = taxonomy if isinstance(taxonomy, Taxonomy) else taxonomy()
+        known.write(parts[0], format="hiagm")
+    train, val, test = (counts[split] for split in SPLITS)
+    return DataFiles(*paths, known.level_sizes, (train, val, test), labels_given)
+
+
+def in_splits(
+    *, train: Iterable[Document], val: Iterable[Document], test: Iterable[Document]
+) -> Iterator[tuple[Split, Document]]:
+    """The documents of each split with its name, as `write_data` takes them."""
+    for split, documents in zip(SPLITS, (train, val, test), strict=True):
+        for document in documents:
+            yield split, document
+
+
+def show_files(title: str, files: DataFiles) -> str:
+    """What was written, and what to do with it, for people."""
+    levels = " > ".join(f"{size:,}" for size in files.labels)
+    rows = [(files.taxonomy, f"{sum(files.labels):,} labels, {levels} by level")]
+    rows += [(path, f"{count:,} documents") for path, count in files.splits]
+    width = max(len(str(path)) for path, _ in rows)
+    model = files.taxonomy.with_name("model")
+    commands = [
+        ("check", files.taxonomy, files.train, files.val, files.test),
+        ("train", files.taxonomy, files.train, "--val", files.val, "--out", model),
+    ]
+    lines = [
+        title,
+        *(f"  {path!s:<{width}}  {what}" for path, what in rows),
+        "Next:",
+        *(f"  hitin {shlex.join(map(str, command))}" for command in commands),
+    ]
+    return "\n".join(printable(line, most=1000) for line in lines)
+
+
+def _paths(folder: str | Path) -> tuple[Path, Path, Path, Path]:
+    train, val, test = (Path(folder, f"{split}.jsonl") for split in SPLITS)
+    return Path(folder, TAXONOMY), train, val, test
+
+
+def _some(documents: Iterable[tuple[Split, Document]]) -> Iterator[tuple[Split, Document]]:
+    """The documents, the first of which has been seen."""
+    coming = iter(documents)
+    for first in coming:
+        return chain([first], coming)
+    raise InputError(
+        "no document was found", kind="no-documents", remedy="Is this the whole data set, as it was downloaded?"
+    )
+
+
+def _open(part: Path) -> IO[str]:
+    return part.open("w", encoding="utf-8", newline="\n")
+
+
+def _line(document: Document) -> str:
+    name = {} if document.id is None else {"id": document.id}
+    return json.dumps({**name, "text": document.text, "label": document.labels}, ensure_ascii=False) + "\n"
