@@ -17,6 +17,12 @@ _CACHE = 200_000  # names, and label numbers, remembered at most
 _COMPARED = 200_000  # labels that a misspelling is compared with
 
 
+def names_in(label: str, delimiter: str = DELIMITER) -> list[str] | None:
+    """The names in a text that holds several: a list that became text, or `A|B`; `None` where it is one name."""
+    pieces = names_in_list(label)
+    return label.split(delimiter) if pieces is None and delimiter in label else pieces
+
+
 class LabelSet(NamedTuple):
     """The labels of one document."""
 
@@ -77,9 +83,7 @@ class LabelReader:
             return found
         found = self._look_up(label)
         if found is None:
-            pieces = names_in_list(label)
-            if pieces is None and self._delimiter in label:
-                pieces = label.split(self._delimiter)
+            pieces = names_in(label, self._delimiter)
             if pieces is None:
                 unknown.append(label)
                 return ()

@@ -1,0 +1,118 @@
+"""`hitin taxonomy`."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hitin.commands import options
+from hitin.commands.console import errors_as_json, file_progress
+
+if TYPE_CHECKING:
+    from hitin.files import FileProgress
+    from hitin.label_paths import LabelPaths
+    from hitin.taxonomy import Taxonomy
+
+
+def taxonomy(
+    documents: Annotated[
+        list[str],
+        typer.Argument(help="Files of documents whose labels are paths: JSONL, CSV, TSV or Parquet."),
+    ],
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="FILE", help="The taxonomy to write: .tsv, .csv or .json.")
+    ] = "taxonomy.tsv",
+    homonyms: Annotated[
+        options.HomonymPolicy | None,
+        typer.Option(
+            help="The same name in two places: one label with two parents, or two, called by their paths. Usually two."
+        ),
+    ] = None,
+    separator: options.Separator = None,
+    root: options.Root = "Root",
+    text_key: options.TextKey = None,
+    label_key: options.LabelKey = None,
+    encoding: options.Encoding = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a taxonomy that is another one.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Make a taxonomy out of documents whose labels are paths, such as Device > Battery.
+
+    For those who have documents and no file of the tree. Look at what was written, and change it as you like: a line
+    has a parent and its children, with tabs in between.
+
+    Examples:
+
+        hitin taxonomy tickets.csv --out taxonomy.tsv
+        hitin taxonomy train.jsonl test.jsonl --label-key category --separator /
+    """
+    from hitin.label_paths import LabelPaths
+
+    paths = LabelPaths(separator=options.unescaped(separator), root=root)
+    with errors_as_json(as_json):
+        with file_progress() as progress:
+            count = _collect(paths, documents, (text_key, label_key, encoding), progress)
+        found = paths.taxonomy(homonyms.value if homonyms else None)
+        _write(found, out, root, overwrite)
+    if as_json:
+        facts = {"taxonomy": out, "documents": count, "labels": len(found), "levels": list(found.level_sizes)}
+        typer.echo(json.dumps(facts | {"homonyms": paths.homonyms()}, indent=2))
+    else:
+        typer.echo(_show(found, count, out, documents, paths.homonyms()))
+
+
+def _collect(
+    paths: "LabelPaths",
+    files: list[str],
+    keys: tuple[str | None, str | None, str | None],
+    progress: "FileProgress | None",
+) -> int:
+    """Read the labels of all documents; how many documents there are."""
+    from hitin.documents import Keys, documents_in
+    from hitin.files import Source
+
+    text_key, label_key, encoding = keys
+    count = 0
+    for file in files:
+        with Source(file, encoding=encoding) as source:
+            for document in documents_in(source, Keys(text_key, label_key)):
+                paths.add(document.labels, document.file, document.line)
+                if progress and count % 512 == 0:
+                    progress(source.name, source.position, source.size)
+                count += 1
+    return count
+
+
+def _write(found: "Taxonomy", out: str, root: str, overwrite: bool) -> None:
+    """Write the taxonomy, but not over another one, which may hold a person's work."""
+    from pathlib import Path
+
+    from hitin.errors import InputError
+    from hitin.taxonomy import Taxonomy
+
+    if Path(out).exists() and not overwrite:
+        try:
+            is_same = Taxonomy.read(out, root=root) == found
+        except InputError:
+            is_same = False
+        if not is_same:
+            raise InputError(
+                "there is another file of this name",
+                kind="file-exists",
+                file=out,
+                remedy="Choose another name, or replace the file with --overwrite.",
+            )
+    found.write(out, root=root)
+
+
+def _show(found: "Taxonomy", count: int, out: str, documents: list[str], homonyms: list[str]) -> str:
+    """A few lines for people."""
+    from hitin.commands.labelled import command
+    from hitin.errors import listed, printable
+
+    levels = ", ".join(f"{size:,} on level {level}" for level, size in enumerate(found.level_sizes, start=1))
+    lines = [f"{printable(out, most=1000)}: {len(found):,} labels of {count:,} documents ({levels})"]
+    if homonyms:
+        called = "labels are called by their paths" if homonyms[0] not in found else "each is one label"
+        lines.append(f"  in several places: {listed(homonyms, most=3)}; {called}")
+    return "\n".join([*lines, "Next:", f"  {printable(command('check', out, *documents), most=1000)}"])

@@ -1,0 +1,93 @@
+"""A taxonomy out of the labels of documents, where these are paths such as `Device > Battery`."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from hitin.errors import InputError, shown
+from hitin.labels import names_in
+from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS
+from hitin.taxonomy import Taxonomy
+from hitin.taxonomy.builder import Homonyms, TaxonomyBuilder
+
+
+class Place(NamedTuple):
+    """Where a label was met first."""
+
+    file: str | None = None
+    line: int | None = None
+
+
+class LabelPaths:
+    """Collects the labels of documents, then makes a taxonomy of them.
+
+    What stands between the names is the same for all: what `separator` says, or the first of the usual marks that
+    occurs. `root` is the artificial root, which may begin a path.
+    """
+
+    def __init__(self, *, separator: str | None = None, root: str | None = ROOT) -> None:
+        self._separator = separator
+        self._root = root
+        self._places: dict[str, Place] = {}
+
+    def add(self, labels: Iterable[str], file: str | None = None, line: int | None = None) -> None:
+        """The labels of one document."""
+        for label in labels:
+            for name in [label] if label in self._places else names_in(label) or [label]:
+                if name.strip():
+                    self._places.setdefault(name.strip(), Place(file, line))
+
+    def homonyms(self) -> list[str]:
+        """Names that stand in several places of the tree, in the order they were met."""
+        above: dict[str, set[tuple[str, ...]]] = {}
+        for path in self._paths():
+            for at, name in enumerate(path):
+                above.setdefault(name, set()).add(path[:at])
+        return [name for name, places in above.items() if len(places) > 1]
+
+    def taxonomy(self, homonyms: Homonyms | None = None) -> Taxonomy:
+        """The tree of all paths. By itself a name in several places is several labels, called by their paths."""
+        builder = TaxonomyBuilder(homonyms=homonyms or ("separate" if self.homonyms() else "merge"), root=self._root)
+        for path in self._paths():
+            builder.add_path(list(path))
+        return builder.build()
+
+    def _paths(self) -> list[tuple[str, ...]]:
+        """All paths from the top down; a single name that a longer path has is short for a label in that one."""
+        separator = self._separator or next((mark for mark in SEPARATORS if self._occurs(mark)), PATH_SEPARATOR)
+        paths = [self._path(label, separator) for label in self._places]
+        if all(len(path) == 1 for path in paths):
+            raise _no_path(next(iter(self._places.items()), None))
+        inner = {name for path in paths if len(path) > 1 for name in path}
+        return [path for path in dict.fromkeys(paths) if path and (len(path) > 1 or path[0] not in inner)]
+
+    def _occurs(self, mark: str) -> bool:
+        return any(mark in label for label in self._places)
+
+    def _path(self, label: str, separator: str) -> tuple[str, ...]:
+        names = [name.strip() for name in label.split(separator)]
+        if not all(names):
+            raise InputError(
+                f"a name in the path is empty: {shown(label)}",
+                kind="bad-label",
+                file=self._places[label].file,
+                line=self._places[label].line,
+                remedy=f"Names are separated by {separator.strip() or separator!r}; name another with --separator.",
+            )
+        return tuple(names[1:] if len(names) > 1 and names[0] == self._root else names)
+
+
+def _no_path(first: tuple[str, Place] | None) -> InputError:
+    """No label says what it stands under."""
+    if first is None:
+        return InputError("no document has a label", kind="no-labels", remedy="Name the right column with --label-key.")
+    label, place = first
+    return InputError(
+        f"no label is a path, so which stands under which is not known; the first is {shown(label)}",
+        kind="no-paths",
+        file=place.file,
+        line=place.line,
+        remedy=(
+            "Write labels as paths, such as Device > Battery (--separator names another mark than >), or write the "
+            "taxonomy yourself: a line for each parent, with its children after it and tabs in between."
+        ),
+    )

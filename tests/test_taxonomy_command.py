@@ -1,0 +1,102 @@
+"""`hitin taxonomy`: a tree out of documents whose labels are paths."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitin import LabelReader, Taxonomy
+from hitin.label_paths import LabelPaths
+from tests.conftest import Run, Write
+
+TICKETS = """text,label
+It dies after an hour.,Device > Battery
+The screen is dark.,Device > Screen
+It is empty again.,Battery
+I was charged twice.,Billing > Refund | Device > Screen
+Where is my bill?,Billing
+Hello?,
+"""
+NAMES = st.text("abc", min_size=1, max_size=2)
+
+
+def test_the_tree_of_a_csv_whose_labels_are_paths(run: Run, write: Write) -> None:
+    documents = write("tickets.csv", TICKETS)
+    out = documents.parent / "new" / "taxonomy.tsv"
+    result = run("taxonomy", documents, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "5 labels of 6 documents (2 on level 1, 3 on level 2)" in result.stdout
+    assert out.read_text() == "Root\tDevice\tBilling\nDevice\tBattery\tScreen\nBilling\tRefund\n"
+    assert run("check", out, documents).exit_code == 0
+
+
+def test_what_is_told_is_also_told_to_programs(run: Run, write: Write) -> None:
+    documents = write("tickets.jsonl", '{"text": "a", "label": ["A/B", "C/B"]}\n')
+    out = str(documents.parent / "taxonomy.json")
+    told = json.loads(run("taxonomy", documents, "--out", out, "--separator", "/", "--json").stdout)
+    assert told == {"taxonomy": out, "documents": 1, "labels": 4, "levels": [2, 2], "homonyms": ["B"]}
+
+
+def test_a_name_in_two_places_is_two_labels_unless_they_are_merged(run: Run, write: Write) -> None:
+    documents = write("tickets.csv", "text,label\na,Device > Other\nb,Billing > Other\nc,Device > Screen\n")
+    out = documents.parent / "taxonomy.tsv"
+    result = run("taxonomy", documents, "--out", out)
+    assert "in several places: Other; labels are called by their paths" in result.stdout
+    taxonomy = Taxonomy.read(out)
+    assert set(taxonomy) == {"Device", "Billing", "Device > Other", "Billing > Other", "Device > Screen"}
+    ids = LabelReader(taxonomy).read(["Device > Other"]).ids
+    assert {taxonomy.labels[label] for label in ids} == {"Device", "Device > Other"}
+    merged = run("taxonomy", documents, "--out", out, "--homonyms", "merge", "--overwrite")
+    assert "each is one label" in merged.stdout
+    assert set(Taxonomy.read(out)) == {"Device", "Billing", "Other", "Screen"}
+
+
+def test_labels_that_are_no_paths_are_refused_with_the_remedy(run: Run, write: Write) -> None:
+    documents = write("tickets.csv", "text,label\na,Battery\nb,Screen\n")
+    result = run("taxonomy", documents, "--out", documents.parent / "taxonomy.tsv")
+    assert result.exit_code == 2
+    for word in ("tickets.csv:2", "no label is a path", "Battery", "Device > Battery", "tabs in between"):
+        assert word in result.stderr
+    nothing = write("nothing.csv", "text,label\na,\n")
+    assert "no document has a label" in run("taxonomy", nothing, "--out", "taxonomy.tsv").stderr
+
+
+def test_a_path_with_an_empty_name_is_told_with_its_line(run: Run, write: Write) -> None:
+    documents = write("tickets.csv", "text,label\na,Device > Battery\nb,Device >  > Screen\n")
+    result = run("taxonomy", documents, "--out", documents.parent / "taxonomy.tsv")
+    assert result.exit_code == 2
+    assert "tickets.csv:3" in result.stderr
+    assert "is empty" in result.stderr
+
+
+def test_a_taxonomy_that_somebody_changed_is_not_replaced(run: Run, write: Write) -> None:
+    documents, out = write("tickets.csv", TICKETS), write("taxonomy.tsv", "Root\tMine\n")
+    refused = run("taxonomy", documents, "--out", out)
+    assert refused.exit_code == 2
+    assert "--overwrite" in refused.stderr
+    assert out.read_text() == "Root\tMine\n"
+    assert run("taxonomy", documents, "--out", out, "--overwrite").exit_code == 0
+    assert run("taxonomy", documents, "--out", out).exit_code == 0  # the same again
+
+
+def test_documents_in_place_of_a_taxonomy_are_told_of_the_command(run: Run, write: Write) -> None:
+    documents = write("tickets.csv", TICKETS)
+    assert "hitin taxonomy DOCUMENTS" in run("check", documents).stderr
+
+
+@given(st.lists(st.lists(NAMES, min_size=1, max_size=4), min_size=1, max_size=8))
+def test_every_path_is_read_back_as_its_own_names_and_nothing_else(paths: list[list[str]]) -> None:
+    collected = LabelPaths()
+    collected.add([" > ".join(path) for path in paths])
+    if all(len(path) == 1 for path in paths):
+        return
+    taxonomy = collected.taxonomy()
+    reader = LabelReader(taxonomy)
+    separate = bool(collected.homonyms())
+    for path in paths:
+        if len(path) == 1:
+            continue  # may be short for a label in another path
+        found = reader.read([" > ".join(path)])
+        names = {" > ".join(path[: end + 1]) for end in range(len(path))} if separate else set(path)
+        assert not found.unknown
+        assert {taxonomy.labels[label] for label in found.ids} == names
