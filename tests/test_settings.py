@@ -39,6 +39,7 @@ NUMBERS: dict[str, st.SearchStrategy[Any]] = {
     "encoder": st.text(st.characters(exclude_categories=["Cs"])).filter(lambda name: name not in (*ENCODERS, "tfidf")),
     "vectors": st.text(st.characters(exclude_categories=["Cs"])),
     "shard": st.just(False),  # which goes with few others
+    "clean": st.just(""),  # goes with whole words alone: tests/test_cleaning.py
 }
 
 

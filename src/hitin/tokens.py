@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from hitin.cleaning import Clean, cleaned, words_that_tell
+
 T = TypeVar("T")
 
 PAD = 0
@@ -88,9 +90,12 @@ class Ragged:
         return values
 
 
-def word_tokenizer(texts: Iterable[str], *, size: int, min_count: int) -> Tokenizer:
-    """A tokenizer of whole words in lower case, its vocabulary from these texts."""
+def word_tokenizer(texts: Iterable[str], *, size: int, min_count: int, clean: Clean = "") -> Tokenizer:
+    """A tokenizer of whole words in lower case, its vocabulary from these texts. `clean` is how they are cleaned."""
     tokenizer = _words_of(models.WordLevel({}, unk_token=SPECIAL[UNKNOWN]))
+    if clean:
+        cleaning: Any = tokenizer
+        cleaning.normalizer, cleaning.pre_tokenizer = cleaned(), words_that_tell()
     trainer = trainers.WordLevelTrainer(
         vocab_size=size + len(SPECIAL), min_frequency=min_count, special_tokens=SPECIAL, show_progress=False
     )

@@ -1,6 +1,7 @@
 """Text encoders behind one interface: from the settings of a run to an encoder and its tokenizer, and back."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -103,9 +104,9 @@ def encoder_config(encoder: TextEncoder) -> str | None:
 
 
 def _word_tokenizer(settings: TextRCNNSettings, texts: Sequence[str], cache: TokenCache) -> Tokenizer:
-    learn = subword_tokenizer if settings.tokens == "subword" else word_tokenizer
+    learn = subword_tokenizer if settings.tokens == "subword" else partial(word_tokenizer, clean=settings.clean)
     return cache.vocabulary(
-        lambda: [settings.tokens, settings.vocabulary, settings.min_count],
+        lambda: [settings.tokens, settings.vocabulary, settings.min_count, settings.clean],
         texts,
         lambda: learn(texts, size=settings.vocabulary, min_count=settings.min_count),
         Tokenizer.to_str,

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from hitin.cleaning import Clean
 from hitin.encoders.interface import Encoded, Sight, TextEncoder, Widths, mean_of_tokens, token_mask
 from hitin.errors import InputError
+from hitin.option_values import bad_option
 from hitin.tokens import PAD, UNKNOWN
 
 
@@ -20,6 +22,8 @@ class TextRCNNSettings:
     SIGHTS: ClassVar[tuple[Sight, ...]] = ("document", "tokens")
     tokens: Literal["word", "subword"] = "word"
     """Whole words; or pieces of words, for short texts of rare words."""
+    clean: Clean = ""
+    """How English texts are cleaned: as the paper's are (hiagm), without stop words; empty: as little as may be."""
     vocabulary: int = 50_000
     """The most words, or pieces of words."""
     min_count: int = 2
@@ -54,6 +58,11 @@ class TextRCNNSettings:
         )
         if min(sizes) < 1 or not self.kernels or min(self.kernels) < 1:
             raise InputError("the sizes of TextRCNN are whole numbers from 1 on", kind="bad-option")
+        if self.clean and self.tokens == "subword":
+            raise bad_option(
+                f"clean is {self.clean}, which leaves words out, and tokens is subword",
+                "Clean with tokens = word, or read pieces of words without cleaning.",
+            )
         if not all(0 <= rate < 1 for rate in (self.embedding_dropout, self.token_dropout, self.word_dropout)):
             raise InputError("a dropout is a number from 0 to below 1", kind="bad-option")
 
