@@ -1,0 +1,200 @@
+"""WOS-46985: abstracts of papers with their domain > area, from the official distribution, in the paper's splits.
+
+Known of the table without having it: its number of rows; how many belong to each domain (Kowsari and others, HDLTex,
+2017); and the order in which its labels first come, which is that of the taxonomy that HiAGM's authors published, for
+they wrote it down as the rows came. The splits are of row numbers, so that this order is what they rest upon.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from hitin.datasets.files import DataFiles, in_splits, write_data
+from hitin.datasets.splits import wos_rows
+from hitin.datasets.table1 import Comparison
+from hitin.datasets.wos_table import Row, find_table, is_spoilt, read_rows
+from hitin.documents import Document
+from hitin.errors import InputError, counted, listed, shown
+from hitin.taxonomy import Taxonomy
+
+ROWS = 46_985
+DOMAINS = {
+    "CS": 6_514,
+    "Medical": 14_625,
+    "Civil": 4_237,
+    "ECE": 5_483,
+    "biochemistry": 5_687,
+    "MAE": 3_297,
+    "Psychology": 7_142,
+}
+"""Rows of each domain, in the order in which they first come."""
+ORDER = "f5b2200d80d6b246"
+"""Of the labels in the order in which they first come, see `order_of`."""
+LONGEST_CELL = 32_767
+"""Characters that a cell of a spreadsheet may hold."""
+
+Label = tuple[str, str]
+"""A domain and an area in it."""
+
+
+@dataclass(frozen=True)
+class Wos:
+    """The labels, the documents in the order of the table, and what a person should know of them."""
+
+    taxonomy: Taxonomy
+    documents: tuple[Document, ...]
+    domains: Counter[str]
+    """Documents of each domain."""
+    order: str
+    """Equal for tables whose labels first come in the same order."""
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def wos(path: str | Path, *, encoding: str | None = None) -> Wos:
+    """Read the folder of the distribution, its spreadsheet, or that as text in columns."""
+    table = find_table(path)
+    rows = list(read_rows(table, encoding=encoding))
+    if not rows:
+        raise InputError("the table has no rows", kind="no-documents", file=str(table), remedy="Download it again.")
+    _check_domains(rows, str(table))
+    areas = areas_of_codes(rows)
+    labels = [(row.domain, areas[row.code]) for row in rows]
+    names = distinct_names(labels)
+    documents = tuple(
+        Document(row.abstract, (label[0], names[label]), str(number))
+        for number, (row, label) in enumerate(zip(rows, labels, strict=True), start=1)
+    )
+    domains, order = Counter(row.domain for row in rows), order_of(rows, set(labels))
+    notes = (*_merged(rows, areas), *_renamed(names))
+    warnings = (*_wrong_cells(rows), *_other_codes(rows), *_unlike_wos(domains, order))
+    taxonomy = Taxonomy.from_paths(dict.fromkeys(document.labels for document in documents))
+    return Wos(taxonomy, documents, domains, order, notes, warnings)
+
+
+def write_wos(folder: str | Path, found: Wos) -> DataFiles:
+    """Write the taxonomy and the splits of HiAGM and those that follow it."""
+    train, val, test = ([found.documents[row] for row in rows] for rows in wos_rows(len(found.documents)))
+    return write_data(folder, found.taxonomy, in_splits(train=train, val=val, test=test))
+
+
+def compare_with_wos(found: Wos) -> tuple[Comparison, ...]:
+    """What else is known of the table, beside what was found."""
+    domains = [Comparison(f"rows of {name}", f"{rows:,}", f"{found.domains[name]:,}") for name, rows in DOMAINS.items()]
+    order = Comparison("order of the rows", "as published", "as published" if found.order == ORDER else "another")
+    return (*domains, order)
+
+
+def areas_of_codes(rows: Iterable[Row]) -> dict[str, str]:
+    """The area that each code stands for: the name that its rows have most often, of two the one seen first."""
+    names: dict[str, Counter[str]] = {}
+    for row in rows:
+        names.setdefault(row.code, Counter())[row.area] += 1
+    return {code: counts.most_common(1)[0][0] for code, counts in names.items()}
+
+
+def distinct_names(labels: Iterable[Label]) -> dict[Label, str]:
+    """What each area is called: by its name, and its domain too where another area or a domain has that name."""
+    known = list(dict.fromkeys(labels))
+    domains = {domain for domain, _ in known}
+    uses = Counter(area for _, area in known)
+    names = {(domain, area): area for domain, area in known}
+    for domain, area in known:
+        if uses[area] > 1 or area in domains:
+            names[domain, area] = f"{area} ({domain})"
+    taken = Counter([*names.values(), *domains])
+    for name in names.values():
+        if taken[name] > 1:
+            raise InputError(f"two labels would be called {shown(name)}", kind="bad-label", remedy="Rename an area.")
+    return names
+
+
+def order_of(rows: Iterable[Row], labels: set[Label]) -> str:
+    """Short, and the same for tables whose domains, and the areas of each, first come in the same order."""
+    first: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if (row.domain, row.area) in labels:
+            first.setdefault(row.domain, {}).setdefault(row.area)
+    lines = "\n".join("\t".join((domain, *areas)) for domain, areas in first.items())
+    return blake2b(lines.encode(), digest_size=8).hexdigest()
+
+
+def _check_domains(rows: Iterable[Row], file: str) -> None:
+    """Refuse a table of which columns were sorted or moved without the others: a code is in one domain."""
+    first: dict[str, Row] = {}
+    for row in rows:
+        known = first.setdefault(row.code, row)
+        if known.domain != row.domain:
+            raise InputError(
+                f"code {row.code} is of the domain {shown(row.domain)} here and of {shown(known.domain)} in "
+                f"row {known.line:,}: the columns do not belong together",
+                kind="bad-row",
+                file=file,
+                line=row.line,
+                remedy="Was a column sorted or moved without the others? Download the table again.",
+            )
+
+
+def _merged(rows: Iterable[Row], areas: dict[str, str]) -> list[str]:
+    """Which names gave way to a more frequent one of the same code."""
+    others: dict[str, Counter[str]] = {}
+    for row in rows:
+        if row.area != areas[row.code]:
+            others.setdefault(row.code, Counter())[row.area] += 1
+    return [
+        f"code {code} is {areas[code]}, as most of its rows say, and not {listed(_with_counts(given))}"
+        for code, given in others.items()
+    ]
+
+
+def _with_counts(names: Counter[str]) -> list[str]:
+    return [f"{name} ({count:,})" for name, count in names.items()]
+
+
+def _renamed(names: dict[Label, str]) -> list[str]:
+    return [f"the area {area} of {domain} is called {name}" for (domain, area), name in names.items() if area != name]
+
+
+def _wrong_cells(rows: Sequence[Row]) -> list[str]:
+    """Abstracts that are no texts any more. Their rows stay, for the splits go by the number of the row."""
+    kinds = {
+        "no abstract": [row for row in rows if not row.abstract.strip()],
+        "an error of a spreadsheet program for an abstract": [row for row in rows if is_spoilt(row.abstract)],
+        "an abstract cut at the longest that a cell may be": [row for row in rows if len(row.abstract) == LONGEST_CELL],
+        "an abstract longer than a cell may be, perhaps several rows in one": [
+            row for row in rows if len(row.abstract) > LONGEST_CELL
+        ],
+    }
+    return [f"{_at(found)} {'has' if len(found) == 1 else 'have'} {what}" for what, found in kinds.items() if found]
+
+
+def _other_codes(rows: Sequence[Row]) -> list[str]:
+    """Rows whose `Y` is not the one that most rows of their code have."""
+    counts: dict[str, Counter[int]] = {}
+    for row in rows:
+        counts.setdefault(row.code, Counter())[row.y] += 1
+    usual = {code: numbers.most_common(1)[0][0] for code, numbers in counts.items()}
+    odd = [row for row in rows if row.y != usual[row.code]]
+    return [f"{_at(odd)}: Y is another than in most rows of the same Y1 and Y2; is the column intact?"] if odd else []
+
+
+def _unlike_wos(domains: Counter[str], order: str) -> list[str]:
+    """The first thing by which this is not the whole of WOS-46985 as it was published."""
+    rows = domains.total()
+    if rows != ROWS:
+        return [
+            f"{counted(rows, 'row')}, where WOS-46985 has {ROWS:,}: a part of it, or another set; so are the splits"
+        ]
+    if dict(domains) != DOMAINS:
+        other = [name for name in {**DOMAINS, **domains} if domains[name] != DOMAINS.get(name, 0)]
+        return [f"another number of rows than WOS-46985 has of {listed(other)}: the table was changed"]
+    if order != ORDER:
+        return ["the labels do not come in the published order: the rows were re-ordered, and the splits are others"]
+    return []
+
+
+def _at(rows: Sequence[Row]) -> str:
+    """`row 5`, `rows 5, 7, 12, ...`"""
+    return f"row{'s' * (len(rows) > 1)} {listed([f'{row.line}' for row in rows], 5)}"

@@ -1,0 +1,197 @@
+"""The table of WOS as it is downloaded: the spreadsheet, its export as text, the folder or the zip they are in."""
+
+import re
+import shutil
+import tempfile
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+from xml.etree.ElementTree import ParseError
+
+from hitin.errors import InputError, first_line, listed, shown
+from hitin.extras import need
+from hitin.files import Source
+from hitin.records import RecordFormat, read_records
+
+COLUMNS = ("Y1", "Y2", "Y", "Domain", "area", "Abstract")
+"""Those that are read; a further one, `keywords`, is left alone, as in the paper."""
+SPREADSHEET = "Meta-data/Data.xlsx"
+PLACES = (SPREADSHEET, "Data.xlsx", "Meta-data/Data.txt", "Data.txt", "Meta-data/Data.tsv", "Data.tsv")
+
+_WORKBOOK = "xl/workbook.xml"  # what makes a zip a spreadsheet
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")  # how a spreadsheet writes characters that XML cannot hold
+_UNREADABLE = (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError, OSError, zlib.error, ParseError)
+_ORIGINAL = f"Give the folder as it was unpacked, or its {SPREADSHEET}."
+
+
+class Row(NamedTuple):
+    """A row of the table: its number there, its code, and the names and the text that belong to it."""
+
+    line: int
+    y1: int
+    y2: int
+    y: int
+    domain: str
+    area: str
+    abstract: str
+
+    @property
+    def code(self) -> str:
+        return f"{self.y1}-{self.y2}"
+
+
+def find_table(path: str | Path) -> Path:
+    """The table in a folder as it was unpacked, or the file itself."""
+    path = Path(path)
+    if not path.is_dir():
+        return path
+    for place in PLACES:
+        if (path / place).is_file():
+            return path / place
+    remedy = f"It is in the official distribution as {SPREADSHEET}."
+    if any(path.glob("**/X.txt")):
+        remedy = f"X.txt and the like hold numbers, not the names of labels. {remedy}"
+    raise InputError("the table of WOS is not in this folder", kind="missing-file", file=str(path), remedy=remedy)
+
+
+def read_rows(table: Path, *, encoding: str | None = None) -> Iterator[Row]:
+    """The rows of a table: of a spreadsheet, of a zip that holds one, or of text in columns."""
+    cells = _spreadsheet_cells(table) if _is_zip(table) else _text_cells(table, encoding)
+    for line, values in cells:
+        yield _row(table, line, values)
+
+
+def _row(table: Path, line: int, values: Sequence[object]) -> Row:
+    y1, y2, y, domain, area, abstract = values
+    try:
+        codes = (_number("Y1", y1), _number("Y2", y2), _number("Y", y))
+        names = (_name("Domain", domain), _name("area", area))
+    except InputError as error:
+        error.file, error.line = str(table), line
+        raise
+    return Row(line, *codes, *names, "" if abstract is None else str(abstract))
+
+
+def _number(column: str, value: object) -> int:
+    """A whole number, which a spreadsheet may write as 3.0."""
+    try:
+        number = float(str(value))
+        if number.is_integer():
+            return int(number)
+    except (ValueError, OverflowError):
+        pass
+    raise _bad_cell(f"{column} is {shown(value)}, not a whole number")
+
+
+def _name(column: str, value: object) -> str:
+    name = "" if value is None else str(value).strip()
+    if not name or is_spoilt(name):
+        raise _bad_cell(f"{column} is {shown(value)}, not a name")
+    return name
+
+
+def _bad_cell(problem: str) -> InputError:
+    remedy = f"Cells are lost, spoilt by a spreadsheet program, or moved into other columns. {_ORIGINAL}"
+    return InputError(problem, kind="bad-row", remedy=remedy)
+
+
+def is_spoilt(cell: str) -> bool:
+    """Whether a spreadsheet program put an error in the place of the text: `#NAME?`, `#VALUE!`, `########`."""
+    return re.fullmatch(r"#+|#(NAME\?|N/A|(REF|VALUE|DIV/0|NULL|NUM|SPILL|CALC)!)", cell.strip()) is not None
+
+
+def _wanted(available: Sequence[str]) -> list[str]:
+    """The columns as the table spells them, or an error that names those that are missing."""
+    spelt = {name.strip().casefold(): name for name in reversed(available)}
+    missing = [name for name in COLUMNS if name.casefold() not in spelt]
+    if missing:
+        problem = f"this is not the table of WOS: no column is called {', '.join(missing)}"
+        raise InputError(f"{problem}; there are: {listed(list(available))}", kind="bad-row", remedy=_ORIGINAL)
+    return [spelt[name.casefold()] for name in COLUMNS]
+
+
+def _text_cells(table: Path, encoding: str | None) -> Iterator[tuple[int, list[object]]]:
+    with Source(table, encoding=encoding) as source:
+        try:
+            columns: RecordFormat = "tsv" if "\t" in source.first_line else "csv"
+            for line, record in read_records(source, columns=_wanted, format=columns):
+                yield line, list(record.values())
+        except InputError as error:
+            error.file = error.file or source.name
+            raise
+
+
+def _is_zip(table: Path) -> bool:
+    try:
+        with table.open("rb") as file:
+            return file.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False  # of which reading it as text tells more
+
+
+def _spreadsheet_cells(table: Path) -> Iterator[tuple[int, list[object]]]:
+    openpyxl = need("openpyxl", extra="data", purpose="A spreadsheet (.xlsx)")
+    row = 0
+    try:
+        with _spreadsheet_file(table) as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # styles it does not know, and the like
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # what a sheet says of its own size may be wrong
+            for row, values in _numbered(sheet):
+                yield row, values
+    except InputError as error:
+        error.file = error.file or str(table)
+        raise
+    except _UNREADABLE as error:
+        raise InputError(
+            f"the spreadsheet is damaged or cut short after row {row} ({first_line(error)})",
+            kind="unreadable",
+            file=str(table),
+            remedy="Download it again.",
+        ) from error
+
+
+def _numbered(sheet: Any) -> Iterator[tuple[int, list[object]]]:
+    """The wanted cells of each row that is not blank, with its number, under a header."""
+    wanted: list[int] = []
+    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+        cells = [_unescaped(cell) for cell in row]
+        if not any(cell not in (None, "") for cell in cells):
+            continue
+        if not wanted:
+            header = ["" if cell is None else str(cell) for cell in cells]
+            wanted = [header.index(name) for name in _wanted(header)]
+        else:
+            yield number, [cells[at] if at < len(cells) else None for at in wanted]
+
+
+def _unescaped(cell: object) -> object:
+    if not isinstance(cell, str) or "_x" not in cell:
+        return cell
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), cell)
+
+
+@contextmanager
+def _spreadsheet_file(table: Path) -> Iterator[IO[bytes]]:
+    """The spreadsheet itself, or a temporary copy of the one in a zip."""
+    with zipfile.ZipFile(table) as archive:
+        names = archive.namelist()
+        if _WORKBOOK not in names:
+            inside = next((name for name in names if f"/{name}".endswith(f"/{SPREADSHEET}")), None)
+            if inside is None:
+                raise InputError(
+                    f"neither a spreadsheet nor a zip with {SPREADSHEET} in it; it holds: {listed(names)}",
+                    kind="missing-file",
+                    remedy="Unpack it, and give the folder.",
+                )
+            with tempfile.TemporaryFile() as copy, archive.open(inside) as packed:
+                shutil.copyfileobj(packed, copy)
+                yield copy
+            return
+    with table.open("rb") as file:
+        yield file
