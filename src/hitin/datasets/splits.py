@@ -9,10 +9,13 @@ from numpy.typing import NDArray
 Rows = NDArray[np.int64]
 
 
-def train_test_rows(count: int, test_size: float, seed: int = 0) -> tuple[Rows, Rows]:
-    """Which rows are for training and which for test, in the order that scikit-learn's `train_test_split` gives."""
+def train_test_rows(count: int, test_size: float | int, seed: int = 0) -> tuple[Rows, Rows]:
+    """Which rows are for training and which for test, in the order that scikit-learn's `train_test_split` gives.
+
+    `test_size` is a part of them, or a whole number of rows.
+    """
     order = np.random.RandomState(seed).permutation(count)
-    tests = math.ceil(test_size * count)
+    tests = test_size if isinstance(test_size, int) else math.ceil(test_size * count)
     return order[tests:], order[:tests]
 
 
