@@ -1,0 +1,344 @@
+"""WOS from files of the shape of the official distribution, with invented texts."""
+
+import csv
+import io
+import json
+import sys
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitin import InputError, Taxonomy, read_documents
+from hitin.datasets.files import SPLITS
+from hitin.datasets.splits import wos_rows
+from hitin.datasets.wos import DOMAINS, ORDER, areas_of_codes, distinct_names, wos, write_wos
+from hitin.datasets.wos_table import Row
+from tests.conftest import Run
+
+HEADER = ("Y1", "Y2", "Y", "Domain", "area", "keywords", "Abstract")
+Cells = Sequence[object]
+
+
+def rows_of(count: int = 50) -> list[Cells]:
+    """Rows of three domains with two areas each; names have blanks around them, as in the real table."""
+    made: list[Cells] = []
+    for number in range(count):
+        y1, y2 = number % 3, number // 3 % 2
+        domain, area = ("CS ", " Civil", "ECE")[y1], f" area {y1}{y2}  "
+        made.append((y1, y2, 2 * y1 + y2, domain, area, "a; b", f"Abstract {number}, of “{area.strip()}”."))
+    return made
+
+
+def changed(rows: list[Cells], row: int, column: str, value: object) -> list[Cells]:
+    cells = list(rows[row])
+    cells[HEADER.index(column)] = value
+    return [*rows[:row], tuple(cells), *rows[row + 1 :]]
+
+
+def text_of(rows: Iterable[Cells], header: Sequence[str] = HEADER, delimiter: str = "\t") -> str:
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter=delimiter).writerows([header, *rows])
+    return out.getvalue()
+
+
+def write_text(path: Path, rows: Iterable[Cells], encoding: str = "utf-8", **options: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text_of(rows, **options).encode(encoding))
+    return path
+
+
+def write_sheet(path: Path, rows: Iterable[Cells], header: Sequence[str] = HEADER) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("Sheet1")
+    for row in (header, *rows):
+        sheet.append(list(row))
+    book.save(path)
+    return path
+
+
+def test_the_spreadsheet_and_its_exports_say_the_same(tmp_path: Path) -> None:
+    rows = rows_of()
+    expected = wos(write_sheet(tmp_path / "Data.xlsx", rows))
+    assert [document.text for document in expected.documents] == [row[6] for row in rows]
+    assert [document.labels for document in expected.documents] == [
+        (str(row[3]).strip(), str(row[4]).strip()) for row in rows
+    ]
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        assert wos(write_text(tmp_path / "Data.txt", rows, encoding)) == expected
+    assert wos(write_text(tmp_path / "Data.csv", rows, delimiter=",")) == expected
+    with pytest.raises(InputError, match="--encoding latin-1"):
+        wos(write_text(tmp_path / "Data.txt", rows, "cp1252"))
+    assert wos(tmp_path / "Data.txt", encoding="cp1252") == expected
+
+
+def test_columns_are_found_by_their_names(tmp_path: Path) -> None:
+    expected = wos(write_text(tmp_path / "Data.txt", rows_of()))
+    header = ("abstract ", *HEADER[:6])
+    turned = [(row[6], *row[:6]) for row in rows_of()]
+    assert wos(write_text(tmp_path / "turned.txt", turned, header=header)) == expected
+    assert wos(write_sheet(tmp_path / "turned.xlsx", turned, header)) == expected
+
+
+def test_quotes_tabs_and_line_ends_in_an_abstract_survive(tmp_path: Path) -> None:
+    texts = ['He said "no" to it', "a\ttab", "two\nlines", 'all\tof "them"\nat once', '"quoted"']
+    rows = rows_of(5)
+    for at, text in enumerate(texts):
+        rows = changed(rows, at, "Abstract", text)
+    for table in (write_text(tmp_path / "Data.txt", rows), write_sheet(tmp_path / "Data.xlsx", rows)):
+        assert [document.text for document in wos(table).documents] == texts
+
+
+def test_characters_that_a_spreadsheet_escapes_are_read(tmp_path: Path) -> None:
+    rows = changed(rows_of(5), 0, "Abstract", "one_x000D_\ntwo _x005F_ three")
+    assert wos(write_sheet(tmp_path / "Data.xlsx", rows)).documents[0].text == "one\r\ntwo _ three"
+
+
+def test_the_distribution_may_be_a_folder_or_a_zip(tmp_path: Path) -> None:
+    folder = tmp_path / "WebOfScience"
+    expected = wos(write_sheet(folder / "Meta-data" / "Data.xlsx", rows_of()))
+    assert wos(folder) == wos(folder / "Meta-data") == expected
+    packed = tmp_path / "WebOfScience.zip"
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("WebOfScience/WOS46985/X.txt", "texts")
+        archive.write(folder / "Meta-data" / "Data.xlsx", "WebOfScience/Meta-data/Data.xlsx")
+    assert wos(packed) == expected
+    (folder / "Meta-data" / "Data.xlsx").unlink()
+    write_text(folder / "Meta-data" / "Data.txt", rows_of())
+    assert wos(folder) == expected
+
+
+def test_areas_of_one_code_are_merged_into_the_more_frequent_name(tmp_path: Path, run: Run) -> None:
+    rows = rows_of(30)  # five rows of each of six codes
+    for row in (0, 6):
+        rows = changed(rows, row, "area", "seldom")
+    result = run("data", "wos", write_text(tmp_path / "Data.txt", rows), "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    taxonomy = Taxonomy.read(tmp_path / "out" / "taxonomy.tsv")
+    assert "seldom" not in taxonomy
+    assert len(taxonomy) == 3 + 6
+    assert "code 0-0 is area 00, as most of its rows say, and not seldom (2)" in result.stderr
+
+
+codes = st.tuples(st.integers(0, 2), st.integers(0, 1))
+
+
+@given(st.lists(st.tuples(codes, st.sampled_from(["a", "b", "c"])), min_size=1, max_size=30))
+def test_a_code_has_the_name_that_most_of_its_rows_have_and_of_two_the_first(
+    given_names: list[tuple[tuple[int, int], str]],
+) -> None:
+    rows = [Row(0, *code, 0, "D", name, "") for code, name in given_names]
+    for code, found in areas_of_codes(rows).items():
+        names = [row.area for row in rows if row.code == code]
+        most = max(names.count(name) for name in names)
+        assert found == next(name for name in names if names.count(name) == most)
+
+
+@given(st.lists(st.tuples(st.sampled_from("ABC"), st.sampled_from(["A", "x", "y", "z"])), min_size=1))
+def test_labels_stay_distinct_and_only_names_that_clash_are_changed(labels: list[tuple[str, str]]) -> None:
+    names = distinct_names(labels)
+    domains = {domain for domain, _ in labels}
+    everything = [*names.values(), *domains]
+    assert len(everything) == len(set(everything)) == len(set(labels)) + len(domains)
+    for (domain, area), name in names.items():
+        is_alone = area not in domains and sum(other == area for _, other in set(labels)) == 1
+        assert name == (area if is_alone else f"{area} ({domain})")
+
+
+def test_an_area_of_two_domains_is_two_labels(tmp_path: Path) -> None:
+    rows = [
+        tuple("Depression" if str(cell).strip() in ("area 00", "area 10") else cell for cell in row)
+        for row in rows_of()
+    ]
+    found = wos(write_text(tmp_path / "Data.txt", rows))
+    assert {"Depression (CS)", "Depression (Civil)"} < set(found.taxonomy.labels)
+    assert found.taxonomy.is_tree
+    assert "the area Depression of CS is called Depression (CS)" in found.notes
+
+
+def test_files_hold_the_splits_of_the_recipe(tmp_path: Path) -> None:
+    found = wos(write_text(tmp_path / "Data.txt", rows_of()))
+    files = write_wos(tmp_path / "out", found)
+    assert files.documents == (32, 8, 10)
+    for split, rows in zip(SPLITS, wos_rows(50), strict=True):
+        written = [document.id for document in read_documents(tmp_path / "out" / f"{split}.jsonl")]
+        assert written == [str(row + 1) for row in rows.tolist()]
+    assert Taxonomy.read(files.taxonomy) == found.taxonomy
+    assert found.taxonomy.level_sizes == (3, 6)
+
+
+def test_a_part_of_the_download_is_named_as_such(tmp_path: Path, run: Run) -> None:
+    table = write_text(tmp_path / "Data.txt", rows_of())
+    result = run("data", "wos", table, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "warning: 50 rows, where WOS-46985 has 46,985" in result.stderr
+    result = run("data", "wos", table, "--out", tmp_path / "out", "--check")
+    assert result.exit_code == 1
+    assert "Not what the paper describes: labels, training documents" in result.stdout
+    result = run("data", "wos", table, "--out", tmp_path / "out", "--check", "--json")
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert told["documents"] == {"train": 32, "val": 8, "test": 10}
+    assert {row["what"]: row["agrees"] for row in told["check"]}["depth"] is True
+
+
+def whole_table(shared: Path) -> list[Cells]:
+    """46,985 invented rows with the published labels, in the order in which these first come."""
+    taxonomy = Taxonomy.read(shared / "hierarchies" / "wos.taxonomy")
+    rows: list[Cells] = []
+    for y1, (domain, count) in enumerate(DOMAINS.items()):
+        areas = [taxonomy.labels[area] for area in taxonomy.children(taxonomy.index(domain))]
+        rows += [(y1, at % len(areas), 0, domain, areas[at % len(areas)], "", f"{domain} {at}") for at in range(count)]
+    return rows
+
+
+def test_the_order_is_that_of_the_published_taxonomy(shared: Path) -> None:
+    _, *lines = (shared / "hierarchies" / "wos.taxonomy").read_text(encoding="utf-8").splitlines()
+    assert blake2b("\n".join(lines).encode(), digest_size=8).hexdigest() == ORDER
+    assert [line.split("\t")[0] for line in lines] == list(DOMAINS)
+    assert sum(DOMAINS.values()) == 46_985
+
+
+def test_a_whole_table_passes_the_check_and_a_reordered_or_changed_one_does_not(
+    shared: Path, tmp_path: Path, run: Run
+) -> None:
+    rows = whole_table(shared)
+    result = run("data", "wos", write_text(tmp_path / "Data.txt", rows), "--out", tmp_path / "out", "--check")
+    assert result.exit_code == 0, result.output
+    assert "Every count is that of the paper." in result.stdout
+    assert "141 labels, 7 > 134 by level" in result.stdout
+    assert result.stderr == ""
+
+    by_area = sorted(rows, key=lambda row: str(row[4]))
+    result = run("data", "wos", write_text(tmp_path / "Data.txt", by_area), "--out", tmp_path / "out", "--check")
+    assert result.exit_code == 1
+    assert "the rows were re-ordered" in result.stderr
+    assert "Not what the paper describes: order of the rows." in result.stdout
+
+    other = [*rows[:-1], rows[0]]  # a row lost, and one twice
+    found = wos(write_text(tmp_path / "Data.txt", other))
+    assert found.warnings == ("another number of rows than WOS-46985 has of CS, Psychology: the table was changed",)
+
+
+def test_a_column_sorted_without_the_others_is_refused_with_the_row(tmp_path: Path) -> None:
+    rows = rows_of()
+    domains = sorted(str(row[3]) for row in rows)
+    rows = [(*row[:3], domain, *row[4:]) for row, domain in zip(rows, domains, strict=True)]
+    with pytest.raises(InputError, match="the columns do not belong together") as caught:
+        wos(write_text(tmp_path / "Data.txt", rows))
+    assert caught.value.line is not None
+    spoilt = changed(rows_of(), 4, "Y", 99)
+    assert any("row 6: Y is another" in said for said in wos(write_text(tmp_path / "Data.txt", spoilt)).warnings)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("Y1", "", "Y1 is '', not a whole number"),
+        ("Y2", "2.5", "Y2 is '2.5', not a whole number"),
+        ("Y", "inf", "Y is 'inf', not a whole number"),
+        ("Domain", " ", "Domain is ' ', not a name"),
+        ("area", "#REF!", "area is '#REF!', not a name"),
+    ],
+)
+def test_a_spoilt_cell_is_told_with_its_row(tmp_path: Path, column: str, value: str, words: str) -> None:
+    rows = changed(rows_of(), 3, column, value)
+    with pytest.raises(InputError, match="not a") as caught:
+        wos(write_text(tmp_path / "Data.txt", rows))
+    assert words in caught.value.message
+    assert caught.value.place == f"{tmp_path / 'Data.txt'}:5"
+
+
+@pytest.mark.parametrize(
+    ("abstract", "words"),
+    [
+        ("  ", "row 5 has no abstract"),
+        ("#NAME?", "row 5 has an error of a spreadsheet program"),
+        ("#######", "row 5 has an error of a spreadsheet program"),
+        ("x" * 32_767, "row 5 has an abstract cut"),
+        ("x" * 32_768, "row 5 has an abstract longer than a cell may be"),
+    ],
+)
+def test_an_abstract_that_is_no_text_any_more_is_told_and_its_row_stays(
+    tmp_path: Path, abstract: str, words: str
+) -> None:
+    found = wos(write_text(tmp_path / "Data.txt", changed(rows_of(), 3, "Abstract", abstract)))
+    assert len(found.documents) == 50
+    assert any(words in said for said in found.warnings)
+
+
+def test_an_empty_cell_of_a_spreadsheet_is_an_empty_abstract(tmp_path: Path) -> None:
+    found = wos(write_sheet(tmp_path / "Data.xlsx", changed(rows_of(), 49, "Abstract", None)))
+    assert found.documents[49].text == ""
+    assert any("row 51 has no abstract" in said for said in found.warnings)
+
+
+def test_wrong_files_are_named_as_such(tmp_path: Path, run: Run) -> None:
+    def error(path: Path) -> str:
+        result = run("data", "wos", path, "--out", tmp_path / "out")
+        assert result.exit_code == 2
+        assert "Traceback" not in result.stderr
+        assert not (tmp_path / "out").exists()
+        return result.stderr
+
+    assert "there is no such file" in error(tmp_path / "nothing")
+    only_numbers = tmp_path / "numbers"
+    write_text(only_numbers / "WOS46985" / "X.txt", [])
+    assert "X.txt and the like hold numbers" in error(only_numbers)
+    header = tuple(name for name in HEADER if name != "Domain")
+    for table in (
+        write_text(tmp_path / "few.txt", [row[:6] for row in rows_of()], header=header),
+        write_sheet(tmp_path / "few.xlsx", [row[:6] for row in rows_of()], header),
+    ):
+        assert "not the table of WOS: no column is called Domain; there are: Y1" in error(table)
+    assert "no rows" in error(write_text(tmp_path / "empty.txt", []))
+    assert "no rows" in error(write_sheet(tmp_path / "empty.xlsx", []))
+    ragged = text_of(rows_of()).replace("\ta; b\t", "\t", 1)
+    (tmp_path / "ragged.txt").write_text(ragged, encoding="utf-8")
+    assert "ragged.txt:2: the row has 6 columns" in error(tmp_path / "ragged.txt")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("readme.txt", "no")
+    assert "neither a spreadsheet nor a zip with Meta-data/Data.xlsx" in error(tmp_path / "other.zip")
+
+
+def test_a_spreadsheet_that_is_cut_short_is_told(tmp_path: Path) -> None:
+    whole = write_sheet(tmp_path / "Data.xlsx", rows_of(2_000)).read_bytes()
+    for size in (4, 100, len(whole) // 2, len(whole) - 10):
+        (tmp_path / "cut.xlsx").write_bytes(whole[:size])
+        with pytest.raises(InputError, match="damaged or cut short"):
+            wos(tmp_path / "cut.xlsx")
+    with zipfile.ZipFile(tmp_path / "Data.xlsx") as packed:
+        parts = {name: packed.read(name) for name in packed.namelist()}
+    for name in ("xl/worksheets/sheet1.xml", "xl/workbook.xml"):
+        with zipfile.ZipFile(tmp_path / "cut.xlsx", "w") as archive:
+            for part, content in parts.items():
+                archive.writestr(part, content[: len(content) // 2] if part == name else content)
+        with pytest.raises(InputError, match="damaged or cut short"):
+            wos(tmp_path / "cut.xlsx")
+
+
+def test_a_missing_library_is_told_with_its_extra(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = write_sheet(tmp_path / "Data.xlsx", rows_of())
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    result = run("data", "wos", table, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "pip install 'hitin[data]'" in result.stderr
+
+
+def test_the_doctor_finds_what_was_written_fit_to_train_on(tmp_path: Path, run: Run) -> None:
+    files = write_wos(tmp_path / "out", wos(write_text(tmp_path / "Data.txt", rows_of())))
+    result = run("check", files.taxonomy, files.train, files.val, files.test, "--json")
+    assert result.exit_code == 0, result.output
+    assert Counter(split["documents"] for split in json.loads(result.stdout)["splits"]) == Counter(files.documents)
+
+
+def test_help_shows_examples(run: Run) -> None:
+    assert "hitin data wos WebOfScience --out wos --check" in run("data", "wos", "--help").stdout
