@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import busy, errors_as_json, say, warn
+from hitin.commands.console import busy, errors_as_json, file_progress, say, warn
 
 if TYPE_CHECKING:
     from hitin.datasets.files import DataFiles
@@ -100,6 +100,86 @@ def wos(
         further=compare_with_wos(found),
         as_json=as_json,
     )
+
+
+@data.command()
+def rcv1(
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="The folder of Reuters' discs, or of the token files of LYRL2004.")
+    ],
+    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/rcv1",
+    ids: Annotated[
+        str | None,
+        typer.Option("--ids", metavar="FILE", help="The numbers of the stories for training, if not in PATH."),
+    ] = None,
+    check: Check = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Write RCV1-v2: a story of Reuters to its topics, in the paper's splits.
+
+    PATH holds, in it or in folders below, the stories: the zips of the days (19960820.zip ...), the *newsML.xml in
+    them, or the five token files lyrl2004_tokens_*.dat. And of the appendices of LYRL2004 rcv1.topics.hier.orig,
+    rcv1-v2.topics.qrels (without, the topics are those in the XML), and for the XML lyrl2004_tokens_train.dat or
+    rcv1v2-ids.dat, which tell the stories for training. All of them may be .gz.
+
+    Exit code: 0 written, 1 written, but `--check` finds a count that is not the paper's, 2 something cannot be read.
+
+    Examples:
+
+        hitin data rcv1 reuters --out rcv1 --check
+        hitin data rcv1 reuters --ids training.txt --out rcv1
+        hitin data rcv1 lyrl2004 --out rcv1-tokens --check --json
+    """
+    from hitin.datasets.rcv1 import write_rcv1
+
+    with errors_as_json(as_json), file_progress() as advance:
+        written = write_rcv1(path, out, ids=ids, advance=advance, note=_note)
+    title = "RCV1-v2: a story of Reuters to its topics"
+    report(title, written, paper="rcv1" if check else None, as_json=as_json)
+
+
+@data.command()
+def nyt(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="The folder of LDC2008T19, which has `data` in it.")],
+    ids: Annotated[
+        str,
+        typer.Option("--ids", metavar="FOLDER", help="The folder of three lists of articles: train, val and test."),
+    ],
+    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/nyt",
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            metavar="FILE",
+            help="The labels, such as Top/News/Sports; without, the 166 that most training articles have.",
+        ),
+    ] = None,
+    check: Check = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Write NYTimes: an article to the sections it stood in on the Web, in splits that are listed.
+
+    PATH is the New York Times Annotated Corpus of the LDC, its months packed (data/1987/01.tgz) or not. The lists
+    name an article a line, as a path or a file's name (1987/01/25/0008401.xml); they are not part of the archive, nor
+    is the paper's list of labels.
+
+    Exit code: 0 written, 1 written, but `--check` finds a count that is not the paper's, 2 something cannot be read.
+
+    Examples:
+
+        hitin data nyt nyt_corpus --ids lists --labels nyt.taxonomy --out nyt --check
+        hitin data nyt nyt_corpus --ids lists --out nyt
+    """
+    from hitin.datasets.nyt import write_nyt
+
+    with errors_as_json(as_json), file_progress() as advance:
+        written = write_nyt(path, ids, out, labels=labels, advance=advance, note=_note)
+    title = "NYTimes: an article to the sections it stood in on the Web"
+    report(title, written, paper="nyt" if check else None, as_json=as_json)
+
+
+def _note(text: str) -> None:
+    say(f"note: {text}")
 
 
 def report(

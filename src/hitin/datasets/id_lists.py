@@ -1,0 +1,91 @@
+"""Lists of the articles of the New York Times for training, validation and test, as others have published them."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from hitin.datasets.files import SPLITS, Split
+from hitin.errors import InputError, listed, shown
+from hitin.files import Source
+
+_NAMES: dict[Split, tuple[str, ...]] = {"train": ("train",), "val": ("val", "dev"), "test": ("test",)}
+_ENTRY = re.compile(r"(?:(?P<month>(?:19|20)\d\d/\d\d)/\d\d/)?(?P<number>\d{1,9})(?:\.xml)?$", re.IGNORECASE)
+
+
+class Listed(NamedTuple):
+    """An article of a list: its split, its month where the list has a path, and what it is called there."""
+
+    split: Split
+    month: str | None
+    name: str
+
+
+def read_lists(folder: Path) -> dict[int, Listed]:
+    """The listed articles by their numbers, from the three files of a folder."""
+    files = _find_lists(folder)
+    articles: dict[int, Listed] = {}
+    for split, path in files.items():
+        with Source(path) as source:
+            for line, entry in _entries(source):
+                number, one = _listed(entry, split, source, line)
+                known = articles.setdefault(number, one)
+                if known is not one:
+                    raise source.error(
+                        f"the article {shown(entry)} is listed twice, for {known.split} and for {split}",
+                        kind="bad-record",
+                        line=line,
+                        remedy="Each article is in one list, once.",
+                    )
+    return articles
+
+
+def _find_lists(folder: Path) -> dict[Split, Path]:
+    """The file of each split: the one with train, val (or dev), or test in its name."""
+    if not folder.is_dir():
+        raise InputError(
+            "this is no folder", kind="no-such-file", file=str(folder), remedy="--ids is the folder of the three lists."
+        )
+    names = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    found: dict[Split, Path] = {}
+    for split in SPLITS:
+        fitting = [name for name in names if any(word in name.lower() for word in _NAMES[split])]
+        if len(fitting) != 1:
+            problem = "is missing" if not fitting else f"may be any of {listed(fitting)}"
+            raise InputError(
+                f"the list of the articles for {split} {problem}",
+                kind="missing-file",
+                file=str(folder),
+                remedy="It should hold three files, with train, val and test in their names: lines such as "
+                "1987/01/25/0008401.xml. They are not part of the archive.",
+            )
+        found[split] = folder / fitting[0]
+    return found
+
+
+def _entries(source: Source) -> Iterator[tuple[int, str]]:
+    """What a list has on its lines, or in a list of JSON, each with its line."""
+    if source.first_line.lstrip().startswith("["):
+        try:
+            entries = json.loads(source.text())
+        except (ValueError, RecursionError) as error:
+            remedy = "Is it whole?"
+            raise source.error(f"this is no list of JSON ({error})", kind="bad-record", remedy=remedy) from error
+        yield from ((1, str(entry)) for entry in entries)
+        return
+    for line in source.lines():
+        if entry := line.strip().strip("\"',").strip():
+            yield source.line, entry
+
+
+def _listed(entry: str, split: Split, source: Source, line: int) -> tuple[int, Listed]:
+    found = _ENTRY.search(entry.replace("\\", "/").strip())
+    if found is None:
+        raise source.error(
+            f"{shown(entry)} names no article",
+            kind="bad-record",
+            line=line,
+            remedy="An article is a path or a file's name, such as 1987/01/25/0008401.xml.",
+        )
+    return int(found["number"]), Listed(split, found["month"], entry)

@@ -1,0 +1,250 @@
+"""The New York Times Annotated Corpus (LDC2008T19): articles with the paths under which they stood on the Web.
+
+An article's text is its paragraphs less the first, its labels are the beginnings of its paths. Which articles are for
+training, validation and test is said by three lists, which are not part of the archive; nor is the list of labels.
+"""
+
+import re
+import tarfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from hitin.datasets.files import DataFiles, Split, check_folder_of_data, write_data
+from hitin.datasets.id_lists import Listed, read_lists
+from hitin.datasets.table1 import TABLE_1
+from hitin.datasets.xml_files import LARGEST, bad_xml, read_xml, text_of, too_large
+from hitin.documents import Document
+from hitin.errors import InputError, listed
+from hitin.files import FileProgress, Source
+from hitin.taxonomy import Taxonomy
+
+LABELS = TABLE_1["nyt"].labels
+TOP = "Top"
+_SHORTEST = 3  # steps of a path, `Top` included: shorter ones say no more than news or features
+_YEAR, _TWO_DIGITS = re.compile(r"(?:19|20)\d\d"), re.compile(r"\d\d")
+_ARTICLE = re.compile(r"\d+\.xml", re.IGNORECASE)
+
+Note = Callable[[str], None]
+
+
+class Article(NamedTuple):
+    number: int
+    text: str
+    labels: tuple[str, ...]
+    """All beginnings of its paths, those before what they are the beginning of."""
+
+
+@dataclass(frozen=True)
+class Month:
+    """The articles of a month: a folder of days, or an archive of it."""
+
+    name: str
+    """Such as `1987/01`."""
+    path: Path
+
+
+def write_nyt(
+    source: str | Path,
+    ids: str | Path,
+    out: str | Path,
+    *,
+    labels: str | Path | None = None,
+    advance: FileProgress | None = None,
+    note: Note = lambda _: None,
+) -> DataFiles:
+    """Write the taxonomy and the three splits of the articles that the lists in the folder `ids` name.
+
+    `labels` is a file that names the labels. Without, they are the 166 most frequent of the training articles, for
+    which all listed articles are held in memory.
+    """
+    check_folder_of_data(out)
+    months = find_months(Path(source))
+    wanted = read_lists(Path(ids))
+    known = None if labels is None else read_labels(Path(labels))
+    articles: Iterable[Article] = read_articles(months, wanted, advance)
+    if known is None:
+        articles = list(articles)
+        known = frequent_labels(article.labels for article in articles if wanted[article.number].split == "train")
+        note(
+            f"labels: the {len(known)} that most training articles have. The list of the paper is not in the "
+            "archive: with it, name its file with --labels"
+        )
+    return write_data(out, taxonomy_of(known), _documents(articles, wanted, known, note))
+
+
+def find_months(source: Path) -> list[Month]:
+    """The months of the archive, in their order; or an `InputError` that says what this folder looks like."""
+    if not source.is_dir():
+        raise _wrong(source, _what_file(source), "Give the folder of the archive, which has `data` in it.")
+    place = source / "data" if (source / "data").is_dir() else source
+    years = [path for path in sorted(place.iterdir()) if path.is_dir() and _YEAR.fullmatch(path.name)]
+    months = {month.name: month for year in years for month in _months_of(year)}
+    if not months:
+        raise _unlike_archive(source)
+    return [months[name] for name in sorted(months)]
+
+
+def read_articles(
+    months: Iterable[Month], wanted: Mapping[int, Listed], advance: FileProgress | None = None
+) -> Iterator[Article]:
+    """The articles that are wanted, month by month; an `InputError` at the end, if some are not there."""
+    needed = {one.month for one in wanted.values()}
+    looked = [month for month in months if None in needed or month.name in needed]
+    missing = dict(wanted)
+    for done, month in enumerate(looked):
+        if advance:
+            advance("articles", done, len(looked))
+        for number, data, file in _files_of(month, missing):
+            yield _article(number, data, file)
+            del missing[number]
+    if missing:
+        raise _missing(missing, {month.name for month in looked})
+
+
+def read_labels(path: Path) -> frozenset[str]:
+    """The labels that a file names, each a path from `Top` on: a list, a taxonomy in lines with tabs, or counts."""
+    with Source(path) as source:
+        cells = (cell.strip() for line in source.lines() for cell in line.split("\t"))
+        found = frozenset(cell for cell in cells if cell.startswith(f"{TOP}/"))
+    if not found:
+        raise InputError(
+            "there is no label in this file",
+            kind="no-labels",
+            file=str(path),
+            remedy="A label is a path such as Top/News/Sports; one a line, or several with tabs between them.",
+        )
+    return found
+
+
+def frequent_labels(labels: Iterable[Iterable[str]], most: int = LABELS) -> frozenset[str]:
+    """The labels that most articles have. A label is never without that above it, which has no fewer articles."""
+    counts = Counter(label for one in labels for label in one)
+    ranked = sorted(counts, key=lambda label: (-counts[label], label.count("/"), label))
+    return frozenset(ranked[:most])
+
+
+def taxonomy_of(labels: Iterable[str]) -> Taxonomy:
+    """`Top/News/Sports` under `Top/News`; what is right under `Top` is at the top."""
+    edges = []
+    for label in sorted(labels, key=lambda label: (label.count("/"), label)):
+        steps = label.split("/")
+        edges += [(_joined(steps[:end]), _joined(steps[: end + 1])) for end in range(2, len(steps))]
+    return Taxonomy.from_edges(dict.fromkeys(edges), labels=sorted(labels))
+
+
+def _documents(
+    articles: Iterable[Article], wanted: Mapping[int, Listed], known: frozenset[str], note: Note
+) -> Iterator[tuple[Split, Document]]:
+    closed = {_joined(label.split("/")[:end]) for label in known for end in range(2, label.count("/") + 2)}
+    without = 0
+    for article in articles:
+        labels = tuple(label for label in article.labels if label in closed)
+        without += not labels
+        yield wanted[article.number].split, Document(article.text, labels, f"{article.number:07}")
+    if without:
+        note(f"articles without any of the labels, which are written without: {without:,}")
+
+
+def _article(number: int, data: bytes, file: str) -> Article:
+    root = read_xml(data, file)
+    if root.tag != "nitf":
+        raise bad_xml(f"this is no article of the archive: it begins with <{root.tag}>, not <nitf>", file)
+    paths = (text_of(one) for one in root.iter("classifier") if one.get("type") == "taxonomic_classifier")
+    labels = dict.fromkeys(label for path in paths for label in _beginnings(path))
+    paragraphs = [text_of(paragraph) for paragraph in root.iter("p")]
+    headlines = [text_of(headline) for headline in root.iter("hl1")]
+    text = paragraphs[1:] or paragraphs or headlines[:1]  # of very short ones, what there is
+    return Article(number, "\n".join(filter(None, text)), tuple(labels))
+
+
+def _beginnings(path: str) -> Iterator[str]:
+    """`Top/News`, `Top/News/Sports` ... of a path that says more than the first of them."""
+    steps = [step.strip() for step in path.split("/")]
+    if steps[0] == TOP and len(steps) >= _SHORTEST:
+        yield from (_joined(steps[:end]) for end in range(2, len(steps) + 1))
+
+
+def _joined(steps: Iterable[str]) -> str:
+    return "/".join(steps)
+
+
+def _months_of(year: Path) -> Iterator[Month]:
+    """Archives, and over them the folders that were unpacked."""
+    paths = sorted(year.iterdir(), key=lambda path: path.is_dir())
+    for path in paths:
+        stem = path.name.partition(".")[0]
+        if _TWO_DIGITS.fullmatch(stem) and (path.is_dir() or path.name.endswith((".tgz", ".tar.gz", ".tar"))):
+            yield Month(f"{year.name}/{stem}", path)
+
+
+def _files_of(month: Month, wanted: Mapping[int, Listed]) -> Iterator[tuple[int, bytes, str]]:
+    """The numbers, bytes and names of the articles that are wanted."""
+    if month.path.is_dir():
+        for path in sorted(month.path.rglob("*.xml")):
+            if _ARTICLE.fullmatch(path.name) and int(path.stem) in wanted:
+                with path.open("rb") as file:
+                    yield int(path.stem), _read(file, path.stat().st_size, str(path)), str(path)
+        return
+    try:
+        with tarfile.open(month.path) as archive:
+            for member in archive:
+                name = member.name.rpartition("/")[2]
+                if member.isfile() and _ARTICLE.fullmatch(name) and int(name[:-4]) in wanted:
+                    packed, place = archive.extractfile(member), f"{month.path}/{member.name}"
+                    assert packed is not None  # being a plain file
+                    yield int(name[:-4]), _read(packed, member.size, place), place
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        raise InputError(
+            f"the archive of this month is damaged or cut short ({error})",
+            kind="unreadable",
+            file=str(month.path),
+            remedy="Copy it again.",
+        ) from error
+
+
+def _read(file: IO[bytes], size: int, name: str) -> bytes:
+    if size > LARGEST:
+        raise too_large(name)
+    return file.read()
+
+
+def _missing(missing: Mapping[int, Listed], looked: set[str]) -> InputError:
+    named = [one.name for one in missing.values()]
+    gone = sorted({one.month for one in missing.values() if one.month is not None} - looked)
+    months = f"These months are not there at all: {listed(gone)}. " if gone else ""
+    return InputError(
+        f"{len(named):,} of the listed articles are not in the archive: {listed(named, 5)}",
+        kind="missing-documents",
+        remedy=f"{months}Is the archive whole, and are the lists those of this archive?",
+    )
+
+
+def _unlike_archive(source: Path) -> InputError:
+    """What a folder may be that has no years in it."""
+    below = [path for path in sorted(source.iterdir()) if path.is_dir()]
+    for folder in below:
+        if (folder / "data").is_dir() or any(_YEAR.fullmatch(path.name) for path in folder.iterdir()):
+            return _wrong(source, "this looks like the folder above that of the archive", f"Give {folder}.")
+    if _YEAR.fullmatch(source.name):
+        return _wrong(source, "this looks like one year of the archive", f"Give {source.parent}.")
+    packed = [path.name for path in source.iterdir() if path.name.endswith((".tgz", ".tar.gz", ".tar", ".zip"))]
+    if packed:
+        problem = f"there is a packed archive in this folder, {packed[0]}, and no data/1987 beside it"
+        return _wrong(source, problem, "Unpack it; the archives of months that are in it may stay packed.")
+    problem = "this is not the archive: there is neither data/1987/01.tgz nor data/1987/01/01 in it, nor other years"
+    return _wrong(source, problem, "Give the folder of LDC2008T19, which has `data` in it.")
+
+
+def _what_file(source: Path) -> str:
+    if not source.exists():
+        return "there is no such folder"
+    is_packed = source.name.endswith((".tgz", ".tar.gz", ".tar", ".zip"))
+    return "this archive is still packed" if is_packed else "this is a file, not the folder of the archive"
+
+
+def _wrong(source: Path, problem: str, remedy: str) -> InputError:
+    return InputError(problem, kind="wrong-folder", file=str(source), remedy=remedy)

@@ -1,0 +1,283 @@
+"""RCV1-v2: stories of Reuters with their topics, from the discs or the token files of LYRL2004, in the paper's splits.
+
+The files that belong together lie in one folder, or in folders below it: the stories; `rcv1.topics.hier.orig`; the
+topics in `rcv1-v2.topics.qrels`; and which stories are for training.
+"""
+
+import os
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from hitin.datasets.files import DataFiles, Split, check_folder_of_data, write_data
+from hitin.datasets.reuters import DAY, STORY, Story, number_in, token_numbers, token_stories, xml_stories
+from hitin.datasets.splits import train_test_rows
+from hitin.documents import Document
+from hitin.errors import InputError, listed, shown
+from hitin.files import FileProgress, Source
+from hitin.taxonomy import Taxonomy
+
+HIERARCHY = "rcv1.topics.hier.orig"
+TOPICS = "rcv1-v2.topics.qrels"
+TRAINING = "lyrl2004_tokens_train.dat"
+ALL_NUMBERS = "rcv1v2-ids.dat"
+TEST = tuple(f"lyrl2004_tokens_test_pt{part}.dat" for part in range(4))
+TRAINING_STORIES = 23_149
+"""Of LYRL2004: those with the lowest numbers."""
+VALIDATION_STORIES = 2_316
+"""Of the paper, out of those. A tenth as scikit-learn rounds it would be one less."""
+
+_APPENDIX = "It is one of the on-line appendices of LYRL2004 (Lewis and others, JMLR 5, 2004); as .gz it will do, too."
+_EDGE = re.compile(r"parent:\s*(\S+)\s+child:\s*(\S+)")
+
+Note = Callable[[str], None]
+Labels = tuple[str, ...]
+
+
+class Rcv1Folder(NamedTuple):
+    """What was found."""
+
+    hierarchy: Path
+    topics: Path | None
+    """Without, the topics are those in the XML."""
+    training: Path
+    days: tuple[Path, ...]
+    """Zips, and folders with XML; none where there are token files alone."""
+    tokens: tuple[Path, ...]
+
+
+def write_rcv1(
+    source: str | Path,
+    out: str | Path,
+    *,
+    ids: str | Path | None = None,
+    advance: FileProgress | None = None,
+    note: Note = lambda _: None,
+) -> DataFiles:
+    """Write the taxonomy and the three splits. Stories are read one by one, and none is kept.
+
+    `ids` is a list of the numbers of the stories for training, where it is not in the folder. `note` is told what a
+    person should know.
+    """
+    check_folder_of_data(out)
+    found = find_rcv1(Path(source), None if ids is None else Path(ids))
+    taxonomy = read_hierarchy(found.hierarchy)
+    given = read_topics(found.topics, taxonomy) if found.topics else None
+    splits = split_stories(read_training(found.training, note))
+    stories = xml_stories(found.days, advance) if found.days else token_stories(found.tokens, advance)
+    return write_data(out, taxonomy, _Selection(taxonomy, given, splits, found, note).documents(stories))
+
+
+def find_rcv1(folder: Path, ids: Path | None = None) -> Rcv1Folder:
+    """The files that are needed, or an `InputError` that says which one is missing and where it belongs."""
+    days, named = _look_through(folder)
+    if not days and TRAINING not in named and not any(name in named for name in TEST):
+        raise InputError(
+            "there are no stories of Reuters in this folder, nor in those below it",
+            kind="missing-file",
+            file=str(folder),
+            remedy="It should hold the discs (19960820.zip ..., or the *newsML.xml in them), or the token files "
+            f"{TRAINING} and lyrl2004_tokens_test_pt0.dat to pt3.dat.",
+        )
+    hierarchy = _needed(folder, named, HIERARCHY)
+    if days:
+        training = ids or named.get(TRAINING) or named.get(ALL_NUMBERS)
+        if training is None:
+            raise _missing_training(folder)
+        return Rcv1Folder(hierarchy, named.get(TOPICS), training, days, ())
+    topics, tokens = _needed(folder, named, TOPICS), [_needed(folder, named, name) for name in (TRAINING, *TEST)]
+    return Rcv1Folder(hierarchy, topics, ids or tokens[0], (), tuple(tokens))
+
+
+def read_hierarchy(path: Path) -> Taxonomy:
+    """The taxonomy of lines `parent: CCAT child: C11 child-description: STRATEGY/PLANS`."""
+    edges = []
+    with Source(path, encoding="latin-1") as source:
+        for line in filter(str.strip, source.lines()):
+            edge = _EDGE.match(line.strip())
+            if edge is None:
+                raise source.error(
+                    f"{shown(line.strip())} is no line of the hierarchy of topics",
+                    kind="bad-record",
+                    line=source.line,
+                    remedy="A line is `parent: CCAT child: C11 child-description: ...`.",
+                )
+            if edge[1] != "None":  # above the root
+                edges.append((edge[1], edge[2]))
+    try:
+        return Taxonomy.from_edges(edges)
+    except InputError as error:
+        error.file = str(path)
+        raise
+
+
+def read_topics(path: Path, taxonomy: Taxonomy) -> dict[int, Labels]:
+    """The topics of each story by its number, those above them included, of lines `C15 2286 1`."""
+    pairs: dict[int, array[int]] = {}
+    with Source(path, encoding="latin-1") as source:
+        for line in filter(str.strip, source.lines()):
+            topic, number, *rest = (*line.split(), "", "")[:4]
+            if rest[:1] != ["1"]:
+                remedy = "A line is a topic, the number of a story and a 1."
+                raise source.error(f"{shown(line)} is no topic", kind="bad-record", line=source.line, remedy=remedy)
+            if topic not in taxonomy:
+                raise source.error(
+                    f"the hierarchy does not have the topic {shown(topic)}",
+                    kind="unknown-label",
+                    line=source.line,
+                    remedy=f"Do this file and {HIERARCHY} belong together?",
+                )
+            pairs.setdefault(number_in(number, source), array("h")).append(taxonomy.index(topic))
+    closed = _Closures(taxonomy)
+    return {number: closed(topics) for number, topics in pairs.items()}
+
+
+def read_training(path: Path, note: Note) -> list[int]:
+    """The numbers of the stories for training, in rising order: of a token file, a list, or a list of all stories."""
+    with Source(path, encoding="latin-1") as source:
+        is_tokens = source.first_line.startswith(".I")
+        numbers = [] if is_tokens else [number_in(line, source) for line in source.lines() if line.strip()]
+    numbers = list(token_numbers(path)) if is_tokens else numbers
+    if twice := [number for number, count in Counter(numbers).items() if count > 1]:
+        raise _bad_numbers(path, f"the story {twice[0]} comes twice")
+    if numbers != sorted(numbers):
+        note(f"{path}: the stories are not in the order of the distribution; they were sorted by their numbers")
+    if not is_tokens and len(numbers) > TRAINING_STORIES:
+        note(f"{path}: the first {TRAINING_STORIES:,} of {len(numbers):,} stories are for training")
+        return sorted(numbers)[:TRAINING_STORIES]
+    if len(numbers) != TRAINING_STORIES:
+        note(f"{path}: {len(numbers):,} stories for training, where LYRL2004 has {TRAINING_STORIES:,}: a part of them?")
+    return sorted(numbers)
+
+
+def split_stories(training: list[int]) -> dict[int, Split]:
+    """Which of the stories for training the paper takes for validation: those that come first when all are shuffled
+    with seed 0, as scikit-learn does it. A story that is not here is for test."""
+    is_whole = len(training) == TRAINING_STORIES
+    _, held = train_test_rows(len(training), VALIDATION_STORIES if is_whole else 0.1)
+    validation = {training[row] for row in held.tolist()}
+    return {number: "val" if number in validation else "train" for number in training}
+
+
+@dataclass
+class _Selection:
+    """From stories to the documents that are in RCV1-v2."""
+
+    taxonomy: Taxonomy
+    given: dict[int, Labels] | None
+    splits: dict[int, Split]
+    found: Rcv1Folder
+    note: Note
+
+    def documents(self, stories: Iterable[Story]) -> Iterator[tuple[Split, Document]]:
+        seen: set[int] = set()
+        left_out = 0
+        labels_of = self._as_given if self.given is not None else self._as_in_story()
+        for story in stories:
+            if story.number in seen:
+                raise _bad_story(story, "comes twice", "Keep either the zips or what was in them, and each once.")
+            seen.add(story.number)
+            if labels := labels_of(story):
+                yield self.splits.get(story.number, "test"), Document(story.text, labels, str(story.number))
+            else:
+                left_out += 1
+        self._check_whole(seen)
+        if left_out:
+            why = f"not in {TOPICS}" if self.given is not None else "without a topic or a region"
+            self.note(f"stories that are left out, as they are of RCV1-v2, being {why}: {left_out:,}")
+
+    def _as_given(self, story: Story) -> Labels:
+        assert self.given is not None
+        labels = self.given.get(story.number, ())
+        if not labels and self.found.tokens:
+            raise _bad_story(story, f"is not in {TOPICS}", "Do these files belong together? Download them again.")
+        return labels
+
+    def _as_in_story(self) -> Callable[[Story], Labels]:
+        """The topics that Reuters gave, those above them added."""
+        closed = _Closures(self.taxonomy)
+
+        def labels_of(story: Story) -> Labels:
+            if unknown := [topic for topic in story.topics if topic not in self.taxonomy]:
+                remedy = f"Is {self.found.hierarchy} whole? With {TOPICS} beside it, the topics are taken from there."
+                raise _bad_story(story, f"has the topic {shown(unknown[0])}, which the hierarchy has not", remedy)
+            return closed(map(self.taxonomy.index, story.topics)) if story.has_region else ()
+
+        return labels_of
+
+    def _check_whole(self, seen: set[int]) -> None:
+        """All stories that have topics, and all for training, must have come."""
+        wanted = sorted((self.splits.keys() | (self.given or {}).keys()) - seen)
+        if wanted:
+            named = listed([str(number) for number in wanted], 5)
+            where = self.found.topics or self.found.training
+            raise InputError(
+                f"{len(wanted):,} of the stories that it names are not there: {named}",
+                kind="missing-documents",
+                file=str(where),
+                remedy="Is the download whole? The two discs have 365 zips; there are five token files.",
+            )
+
+
+class _Closures:
+    """Topics with those above them, as names; equal ones are one object, for there are very many stories."""
+
+    def __init__(self, taxonomy: Taxonomy) -> None:
+        self._taxonomy = taxonomy
+        self._known: dict[tuple[int, ...], Labels] = {}
+
+    def __call__(self, topics: Iterable[int]) -> Labels:
+        key = tuple(sorted(topics))
+        if key not in self._known:
+            self._known[key] = tuple(self._taxonomy.labels[label] for label in self._taxonomy.closure(key))
+        return self._known[key]
+
+
+def _look_through(folder: Path) -> tuple[tuple[Path, ...], dict[str, Path]]:
+    """The days, zipped or as folders of XML, in their order; and the other files by name, less the .gz."""
+    if not folder.is_dir():
+        problem = "this is a file, not a folder" if folder.exists() else "there is no such folder"
+        raise InputError(
+            problem, kind="no-such-file", file=str(folder), remedy="Give the folder of the discs or files."
+        )
+    days: list[Path] = []
+    named: dict[str, Path] = {}
+    for place, below, files in os.walk(folder):
+        below.sort()
+        days += [Path(place, name) for name in files if DAY.fullmatch(name)]
+        days += [Path(place)] * any(STORY.fullmatch(name) for name in files)
+        for name in sorted(name for name in files if not STORY.fullmatch(name)):
+            named.setdefault(name.removesuffix(".gz"), Path(place, name))
+    return tuple(sorted(days, key=lambda day: (day.stem, str(day)))), named
+
+
+def _needed(folder: Path, named: dict[str, Path], name: str) -> Path:
+    if name in named:
+        return named[name]
+    raise InputError(
+        f"{name} is missing", kind="missing-file", file=str(folder), remedy=f"Put it into this folder. {_APPENDIX}"
+    )
+
+
+def _missing_training(folder: Path) -> InputError:
+    return InputError(
+        "which stories are for training is not known",
+        kind="missing-file",
+        file=str(folder),
+        remedy=f"Put {TRAINING} or {ALL_NUMBERS} into this folder, or name a list of their numbers, one a line, "
+        f"with --ids. {_APPENDIX}",
+    )
+
+
+def _bad_numbers(path: Path, problem: str) -> InputError:
+    return InputError(problem, kind="bad-record", file=str(path), remedy="Is this the file as it was downloaded?")
+
+
+def _bad_story(story: Story, problem: str, remedy: str) -> InputError:
+    return InputError(
+        f"the story {story.number} {problem}", kind="bad-record", file=story.file, line=story.line, remedy=remedy
+    )

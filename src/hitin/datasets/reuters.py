@@ -1,0 +1,160 @@
+"""The stories of Reuters' Corpus Volume 1: its XML, loose or in the zip of a day, and the token files of LYRL2004."""
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from zipfile import BadZipFile, ZipFile
+
+from hitin.datasets.xml_files import LARGEST, bad_xml, read_xml, text_of, too_large
+from hitin.errors import InputError, shown
+from hitin.files import FileProgress, Source
+
+DAY = re.compile(r"\d{8}\.zip", re.IGNORECASE)
+"""The archive of a day on the discs, such as `19960820.zip`. What else is zipped there are no stories."""
+STORY = re.compile(r"(\d+)newsML\.xml", re.IGNORECASE)
+
+_TOPICS = "bip:topics:1.0"
+_COUNTRIES = "bip:countries:1.0"
+_EVERY = 1000  # stories between two signs of life
+
+
+class Story(NamedTuple):
+    """A story, its topics as they are in its own file (none in token files), and where it stands."""
+
+    number: int
+    text: str
+    topics: tuple[str, ...]
+    has_region: bool
+    file: str
+    line: int | None = None
+
+
+def xml_stories(days: Sequence[Path], advance: FileProgress | None = None) -> Iterator[Story]:
+    """The stories of zips and of folders, day by day, those of a day by their numbers."""
+    for done, day in enumerate(days):
+        if advance:
+            advance("stories", done, len(days))
+        for data, file in _files_of(day):
+            yield _story(data, file)
+
+
+def token_stories(files: Sequence[Path], advance: FileProgress | None = None) -> Iterator[Story]:
+    """The stories of token files: stems without stop words, in the order in which they are written there."""
+    whole, before = sum(path.stat().st_size for path in files), 0
+    for path in files:
+        with Source(path, encoding="latin-1") as source:
+            for count, story in enumerate(_tokens_of(source)):
+                if advance and count % _EVERY == 0:
+                    advance("stories", before + source.position, whole)
+                yield story
+            before += source.size
+
+
+def token_numbers(path: Path) -> Iterator[int]:
+    """The numbers of the stories of a token file."""
+    with Source(path, encoding="latin-1") as source:
+        for line in source.lines():
+            if line.startswith(".I"):
+                yield number_in(line[2:], source)
+
+
+def number_in(text: str, source: Source) -> int:
+    """A number that stands on the line which was read last."""
+    text = text.strip()
+    if not (text.isascii() and text.isdigit()):
+        raise source.error(
+            f"{shown(text)} is not the number of a story",
+            kind="bad-record",
+            line=source.line,
+            remedy="Is this the file as it was downloaded?",
+        )
+    return int(text)
+
+
+def _files_of(day: Path) -> Iterator[tuple[bytes, str]]:
+    if day.is_dir():
+        loose = {path.name: path for path in day.iterdir() if STORY.fullmatch(path.name)}
+        for name in _in_order(loose):
+            if loose[name].stat().st_size > LARGEST:
+                raise too_large(str(loose[name]))
+            yield loose[name].read_bytes(), str(loose[name])
+        return
+    try:
+        with ZipFile(day) as archive:
+            for name in _in_order(archive.namelist()):
+                if archive.getinfo(name).file_size > LARGEST:
+                    raise too_large(f"{day}/{name}")
+                yield archive.read(name), f"{day}/{name}"
+    except (BadZipFile, EOFError, OSError, RuntimeError, zlib.error) as error:
+        raise InputError(
+            f"the zip archive is damaged or cut short ({error})",
+            kind="unreadable",
+            file=str(day),
+            remedy="Copy or download it again.",
+        ) from error
+
+
+def _in_order(names: Sequence[str] | dict[str, Path]) -> list[str]:
+    """Those of stories, by their numbers."""
+    numbers = {name: STORY.fullmatch(name.rpartition("/")[2]) for name in names}
+    return [name for _, name in sorted((int(found[1]), name) for name, found in numbers.items() if found)]
+
+
+def _story(data: bytes, file: str) -> Story:
+    """The title and the paragraphs; and the topics that Reuters gave it."""
+    root = read_xml(data, file)
+    number = root.get("itemid", "")
+    if root.tag != "newsitem" or not (number.isascii() and number.isdigit()):
+        raise bad_xml("this is no story of Reuters: it should be a newsitem with an itemid", file)
+    paragraphs = [text_of(p) for text in root.iter("text") for p in text.iter("p")]
+    parts = [*map(text_of, root.findall("title")), *paragraphs]
+    codes = {
+        kind: tuple(
+            code.get("code", "") for codes in root.iter("codes") if codes.get("class") == kind for code in codes
+        )
+        for kind in (_TOPICS, _COUNTRIES)
+    }
+    return Story(int(number), "\n".join(filter(None, parts)), codes[_TOPICS], bool(codes[_COUNTRIES]), file)
+
+
+def _tokens_of(source: Source) -> Iterator[Story]:
+    """`.I 2286`, `.W`, lines of tokens, a blank line; and the next one."""
+    number: int | None = None
+    words: list[str] | None = None  # there after .W
+    begins = 0
+    for line in source.lines():
+        if line.startswith(".I"):
+            if number is not None:
+                yield _of_tokens(source, number, begins, words)
+            number, begins, words = number_in(line[2:], source), source.line, None
+        elif line.strip() == ".W" and number is not None and words is None:
+            words = []
+        elif line.strip():
+            if words is None:
+                raise _no_token_file(source, source.line)
+            words += line.split()
+    if number is None:
+        raise _no_token_file(source, 1)
+    yield _of_tokens(source, number, begins, words)
+
+
+def _of_tokens(source: Source, number: int, line: int, words: list[str] | None) -> Story:
+    if words is None:
+        raise source.error(
+            f"story {number} has no .W: the file is cut short or damaged",
+            kind="bad-record",
+            line=line,
+            remedy="Download it again.",
+        )
+    return Story(number, " ".join(words), (), True, source.name, line)
+
+
+def _no_token_file(source: Source, line: int) -> InputError:
+    return source.error(
+        "this is no token file: .I and a number, then .W, then tokens",
+        kind="bad-record",
+        line=line,
+        remedy="Is this the file as it was downloaded?",
+    )
