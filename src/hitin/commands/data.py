@@ -182,6 +182,46 @@ def _note(text: str) -> None:
     say(f"note: {text}")
 
 
+@data.command()
+def arxiv(
+    dump: Annotated[
+        str, typer.Argument(metavar="DUMP", help="arxiv-metadata-oai-snapshot.json; also .gz .bz2 .xz .zst.")
+    ],
+    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/arxiv",
+    single: Annotated[
+        bool, typer.Option("--single", help="Only papers of one category; otherwise all, with every cross-list.")
+    ] = False,
+    documents: Annotated[
+        int, typer.Option("--documents", min=0, help="How many papers, chosen by a hash of their ids; 0 for all.")
+    ] = 46_985,
+    least: Annotated[
+        int, typer.Option("--least", min=1, help="Categories that fewer of the chosen papers have are left out.")
+    ] = 20,
+    as_json: options.AsJson = False,
+) -> None:
+    """Write arXiv: title and abstract of a paper to its categories, from a snapshot of arXiv's metadata.
+
+    The snapshot is free (CC0), a paper a line. With `--single` labels are archive > category, otherwise
+    group > category, in physics group > archive > category. 64 % are for training, 16 % for validation, 20 % for test.
+
+    Examples:
+
+        hitin data arxiv arxiv-metadata-oai-snapshot.json --out arxiv
+        hitin data arxiv arxiv-metadata-oai-snapshot.json --single --out arxiv-single
+        hitin data arxiv arxiv-metadata-oai-snapshot.json --documents 0 --least 100 --out arxiv-all
+    """
+    from hitin.datasets.arxiv import ArxivSettings, write_arxiv
+    from hitin.datasets.files import check_folder_of_data
+
+    settings = ArxivSettings(single, documents, least)
+    with errors_as_json(as_json), file_progress() as progress:
+        check_folder_of_data(out)
+        written = write_arxiv(out, dump, settings, progress)
+    if sum(written.documents) < documents:
+        warn([f"{sum(written.documents):,} papers may be chosen, where {documents:,} were asked for"])
+    report(f"arXiv: a paper to its {'category' if single else 'categories'}", written, as_json=as_json)
+
+
 def report(
     title: str,
     files: "DataFiles",

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Literal, get_args
 
+from hitin.cells import text_of
 from hitin.documents import Document
 from hitin.errors import InputError, printable
 from hitin.taxonomy import Taxonomy
@@ -136,4 +137,4 @@ def _open(part: Path) -> IO[str]:
 
 def _line(document: Document) -> str:
     name = {} if document.id is None else {"id": document.id}
-    return json.dumps({**name, "text": document.text, "label": document.labels}, ensure_ascii=False) + "\n"
+    return json.dumps({**name, "text": text_of(document.text), "label": document.labels}, ensure_ascii=False) + "\n"
