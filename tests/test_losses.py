@@ -12,7 +12,14 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from hitin import InputError, Taxonomy
-from hitin.losses import LossSettings, classification_loss, positive_weights, recursive_regularisation
+from hitin.losses import (
+    LossSettings,
+    classification_loss,
+    disagreement,
+    positive_weights,
+    recursive_regularisation,
+    smoothed,
+)
 from tests.strategies import taxonomies
 
 ALL = [
@@ -125,6 +132,10 @@ def test_logits_and_targets_of_different_shapes_are_refused() -> None:
         ({"loss": "focal", "gamma_negative": math.nan}, "gamma_negative is nan"),
         ({"loss": "focal", "clip": 0.1}, "the focal loss has no clip"),
         ({"loss": "asymmetric", "clip": 1.0}, "the clip is 1.0"),
+        ({"smoothing": 1.0}, "the smoothing is 1.0"),
+        ({"smoothing": math.nan}, "the smoothing is nan"),
+        ({"consistency": -1}, "the consistency is -1"),
+        ({"consistency": math.inf}, "the consistency is inf"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:
@@ -194,3 +205,31 @@ def test_without_edges_the_regularisation_is_nothing_and_still_on_the_graph(form
 def test_an_unknown_form_is_refused() -> None:
     with pytest.raises(InputError, match="Choose one of difference, printed"):
         recursive_regularisation(torch.zeros(1, 1), torch.zeros((0, 2), dtype=torch.long), form="cubed")  # type: ignore[arg-type]
+
+
+@given(decisions())
+def test_smoothed_targets_keep_the_number_of_labels_and_give_a_share_to_every_label(
+    drawn: tuple[Tensor, Tensor, Tensor],
+) -> None:
+    logits, truth, _ = drawn
+    targets = truth.double()
+    soft = smoothed(targets, 0.1)
+    torch.testing.assert_close(soft.sum(dim=1), targets.sum(dim=1))
+    for row, before in zip(soft, targets, strict=True):
+        share = 0.1 * float(before.sum()) / len(before)
+        assert row.tolist() == pytest.approx([0.9 * target + share for target in before.tolist()])
+    found = classification_loss(logits, truth, LossSettings(smoothing=0.1))
+    torch.testing.assert_close(found, binary_cross_entropy_with_logits(logits, soft))
+    assert torch.equal(smoothed(targets, 0), targets)
+
+
+@given(decisions(), st.integers(0, 2**31))
+def test_disagreement_is_the_divergence_of_the_decisions_both_ways(
+    drawn: tuple[Tensor, Tensor, Tensor], seed: int
+) -> None:
+    first = drawn[0]
+    second = first + torch.randn(first.shape, generator=torch.Generator().manual_seed(seed), dtype=first.dtype)
+    one, two = (torch.distributions.Bernoulli(logits=each) for each in (first, second))
+    both = [torch.distributions.kl_divergence(one, two), torch.distributions.kl_divergence(two, one)]
+    torch.testing.assert_close(disagreement(first, second), torch.stack(both).mean())
+    assert disagreement(first, first) == 0

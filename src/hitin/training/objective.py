@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from hitin.batches import Batch
 from hitin.label_blocks import Positives, chosen_by_chance, loss_in_blocks
-from hitin.losses import LossSettings, classification_loss, recursive_regularisation
+from hitin.losses import LossSettings, classification_loss, disagreement, recursive_regularisation
 from hitin.methods.interface import Seen
 from hitin.network import Network
 
@@ -41,10 +41,16 @@ class Objective(nn.Module):
             classification_loss, targets=batch.targets, settings=self.settings, positive_weights=self.weights
         )
         parts = [*network.method.losses(Seen(network.encoder, batch, text, logits, step, classification)).values()]
-        return parts if network.method.replaces_loss else [*parts, classification(logits)]
+        readings = [logits]
+        if self.settings.consistency:
+            readings.append(network(batch)[1])
+            parts.append(self.settings.consistency * disagreement(*readings))
+        if not network.method.replaces_loss:
+            parts += [classification(each) / len(readings) for each in readings]
+        return parts
 
     def _in_blocks(self, batch: Batch, pairs: Tensor) -> Tensor:
-        """Some labels at a time. Which of them count comes from the chance that belongs to the batch."""
+        """Some labels at a time, each document read once. Which of them count comes from the chance of the batch."""
         positives, method, settings = Positives(*pairs), self.network.method, self.settings
         features, layer = self.network.features(batch), method.last_layer()
         chosen = None
