@@ -76,8 +76,8 @@ class Paper(NamedTuple):
 class Census:
     """Of each paper that may be chosen, in the order of the snapshot: the hash of its id, and its categories."""
 
-    keys: array[int] = field(default_factory=lambda: array("Q"))
-    kinds: array[int] = field(default_factory=lambda: array("i"))
+    keys: "array[int]" = field(default_factory=lambda: array("Q"))
+    kinds: "array[int]" = field(default_factory=lambda: array("i"))
     """Numbers of combinations of categories."""
     combinations: dict[Categories, int] = field(default_factory=dict)
 
