@@ -183,27 +183,30 @@ def _months_of(year: Path) -> Iterator[Month]:
 
 def _files_of(month: Month, wanted: Mapping[int, Listed]) -> Iterator[tuple[int, bytes, str]]:
     """The numbers, bytes and names of the articles that are wanted."""
-    if month.path.is_dir():
-        for path in sorted(month.path.rglob("*.xml")):
-            if _ARTICLE.fullmatch(path.name) and int(path.stem) in wanted:
-                with path.open("rb") as file:
-                    yield int(path.stem), _read(file, path.stat().st_size, str(path)), str(path)
-        return
     try:
-        with tarfile.open(month.path) as archive:
-            for member in archive:
-                name = member.name.rpartition("/")[2]
-                if member.isfile() and _ARTICLE.fullmatch(name) and int(name[:-4]) in wanted:
-                    packed, place = archive.extractfile(member), f"{month.path}/{member.name}"
-                    assert packed is not None  # being a plain file
-                    yield int(name[:-4]), _read(packed, member.size, place), place
+        yield from _loose(month.path, wanted) if month.path.is_dir() else _packed(month.path, wanted)
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise InputError(
-            f"the archive of this month is damaged or cut short ({error})",
-            kind="unreadable",
-            file=str(month.path),
-            remedy="Copy it again.",
-        ) from error
+        packed = "the archive of this month is damaged or cut short"
+        what = "the folder of this month cannot be read" if month.path.is_dir() else packed
+        remedy = "Copy it again."
+        raise InputError(f"{what} ({error})", kind="unreadable", file=str(month.path), remedy=remedy) from error
+
+
+def _loose(month: Path, wanted: Mapping[int, Listed]) -> Iterator[tuple[int, bytes, str]]:
+    for path in sorted(month.rglob("*.xml")):
+        if _ARTICLE.fullmatch(path.name) and int(path.stem) in wanted:
+            with path.open("rb") as file:
+                yield int(path.stem), _read(file, path.stat().st_size, str(path)), str(path)
+
+
+def _packed(month: Path, wanted: Mapping[int, Listed]) -> Iterator[tuple[int, bytes, str]]:
+    with tarfile.open(month) as archive:
+        for member in archive:
+            name = member.name.rpartition("/")[2]
+            if member.isfile() and _ARTICLE.fullmatch(name) and int(name[:-4]) in wanted:
+                file, place = archive.extractfile(member), f"{month}/{member.name}"
+                assert file is not None  # being a plain file
+                yield int(name[:-4]), _read(file, member.size, place), place
 
 
 def _read(file: IO[bytes], size: int, name: str) -> bytes:

@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from zipfile import BadZipFile, ZipFile
@@ -74,29 +74,32 @@ def number_in(text: str, source: Source) -> int:
 
 
 def _files_of(day: Path) -> Iterator[tuple[bytes, str]]:
-    if day.is_dir():
-        loose = {path.name: path for path in day.iterdir() if STORY.fullmatch(path.name)}
-        for name in _in_order(loose):
-            if loose[name].stat().st_size > LARGEST:
-                raise too_large(str(loose[name]))
-            yield loose[name].read_bytes(), str(loose[name])
-        return
+    """The bytes of each story of a day, and what it is called."""
     try:
-        with ZipFile(day) as archive:
-            for name in _in_order(archive.namelist()):
-                if archive.getinfo(name).file_size > LARGEST:
-                    raise too_large(f"{day}/{name}")
-                yield archive.read(name), f"{day}/{name}"
+        yield from _loose(day) if day.is_dir() else _zipped(day)
     except (BadZipFile, EOFError, OSError, RuntimeError, zlib.error) as error:
-        raise InputError(
-            f"the zip archive is damaged or cut short ({error})",
-            kind="unreadable",
-            file=str(day),
-            remedy="Copy or download it again.",
-        ) from error
+        what = "the folder of this day cannot be read" if day.is_dir() else "the zip archive is damaged or cut short"
+        remedy = "Copy or download it again."
+        raise InputError(f"{what} ({error})", kind="unreadable", file=str(day), remedy=remedy) from error
 
 
-def _in_order(names: Sequence[str] | dict[str, Path]) -> list[str]:
+def _loose(day: Path) -> Iterator[tuple[bytes, str]]:
+    for name in _in_order(path.name for path in day.iterdir()):
+        path = day / name
+        if path.stat().st_size > LARGEST:
+            raise too_large(str(path))
+        yield path.read_bytes(), str(path)
+
+
+def _zipped(day: Path) -> Iterator[tuple[bytes, str]]:
+    with ZipFile(day) as archive:
+        for name in _in_order(archive.namelist()):
+            if archive.getinfo(name).file_size > LARGEST:
+                raise too_large(f"{day}/{name}")
+            yield archive.read(name), f"{day}/{name}"
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
     """Those of stories, by their numbers."""
     numbers = {name: STORY.fullmatch(name.rpartition("/")[2]) for name in names}
     return [name for _, name in sorted((int(found[1]), name) for name, found in numbers.items() if found)]

@@ -1,0 +1,270 @@
+"""NYTimes: an archive of the same shape with invented articles; wrong folders, lists and labels."""
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from hitin import InputError, Taxonomy, read_documents
+from hitin.datasets import nyt
+from hitin.datasets.id_lists import read_lists
+from hitin.datasets.nyt import find_months, frequent_labels, read_labels, taxonomy_of, write_nyt
+from tests.conftest import Run
+
+SPORTS, FOOTBALL, WORLD = "Top/News/Sports", "Top/News/Sports/Football", "Top/News/World"
+ARTICLES: dict[str, tuple[str, ...]] = {  # the paths of each
+    "1987/01/01/0000001.xml": (FOOTBALL, "Top/Features"),
+    "1987/01/02/0000002.xml": (WORLD, SPORTS),
+    "1987/02/11/0000203.xml": (SPORTS, "Top/Features/Books"),
+    "2007/06/19/1855670.xml": (FOOTBALL, "Top/News"),
+    "2007/06/19/1855671.xml": ("Top/News", "Elsewhere/News/Sports"),  # in no list
+}
+LISTS = {
+    "train": ["1987/01/01/0000001.xml", "1987/01/02/0000002.xml"],
+    "val": ["1987/02/11/0000203.xml"],
+    "test": ["2007/06/19/1855670.xml"],
+}
+BEGINNINGS = {
+    "0000001": ["Top/News", SPORTS, FOOTBALL],
+    "0000002": ["Top/News", WORLD, SPORTS],
+    "0000203": ["Top/News", SPORTS, "Top/Features", "Top/Features/Books"],
+    "1855670": ["Top/News", SPORTS, FOOTBALL],
+}
+
+
+def article(paths: tuple[str, ...], paragraphs: tuple[str, ...] = ("First.", "LEAD: One", "two.")) -> bytes:
+    classified = "".join(
+        f'<classifier class="online_producer" type="taxonomic_classifier">{path}</classifier>' for path in paths
+    )
+    lead, *rest = (f"<p>{paragraph}</p>" for paragraph in paragraphs) if paragraphs else ("",)
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE nitf SYSTEM "http://www.nitf.org/IPTC/NITF/3.3/specification/dtd/nitf-3-3.dtd">
+<nitf change.date="June 10, 2005" version="-//IPTC//DTD NITF 3.3//EN">
+<head><title>An Invented Caf\u00e9</title><docdata><identified-content>
+<classifier class="indexing_service" type="descriptor">SPORTS</classifier>{classified}
+<classifier class="online_producer" type="general_descriptor">Sports</classifier>
+</identified-content></docdata></head>
+<body><body.head><hedline><hl1>An Invented Caf\u00e9</hl1></hedline></body.head>
+<body.content><block class="lead_paragraph">{lead}</block>
+<block class="full_text">{"".join(rest)}</block></body.content>
+</body></nitf>
+""".encode()
+
+
+def archive(folder: Path) -> Path:
+    """As it comes out of the LDC's discs: the months packed."""
+    for month in sorted({name[:7] for name in ARTICLES}):
+        path = folder / "data" / f"{month}.tgz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(path, "w:gz") as packed:
+            for name, paths in ARTICLES.items():
+                if name.startswith(month):
+                    file = folder / Path(name).name
+                    file.write_bytes(article(paths))
+                    packed.add(file, name[5:])  # 01/02/0000002.xml
+                    file.unlink()
+    return folder
+
+
+def lists(folder: Path, entry: str = "{}") -> Path:
+    folder.mkdir()
+    for split, names in LISTS.items():
+        (folder / f"nyt_{split}.txt").write_text("".join(entry.format(name) + "\n" for name in names))
+    return folder
+
+
+def found(out: Path) -> dict[str, dict[str, list[str]]]:
+    return {
+        split: {str(document.id): list(document.labels) for document in read_documents(out / f"{split}.jsonl")}
+        for split in LISTS
+    }
+
+
+def expected(known: set[str]) -> dict[str, dict[str, list[str]]]:
+    return {
+        split: {name[11:18]: [label for label in BEGINNINGS[name[11:18]] if label in known] for name in names}
+        for split, names in LISTS.items()
+    }
+
+
+def refused(source: Path, ids: Path, out: Path, labels: Path | None = None) -> InputError:
+    with pytest.raises(InputError) as caught:
+        write_nyt(source, ids, out, labels=labels)
+    assert not [*out.rglob("*")]  # the folder at most
+    return caught.value
+
+
+def test_listed_articles_have_the_beginnings_of_their_paths_that_are_labels(tmp_path: Path) -> None:
+    known = {"Top/News", SPORTS, FOOTBALL, WORLD}
+    (tmp_path / "labels").write_text(f"Root\tTop/News\nTop/News\t{SPORTS}\t{WORLD}\n{SPORTS}\t{FOOTBALL}\n")
+    written = write_nyt(archive(tmp_path / "in"), lists(tmp_path / "ids"), tmp_path / "out", labels=tmp_path / "labels")
+    assert found(tmp_path / "out") == expected(known)
+    assert (written.labels, written.documents) == ((1, 2, 1), (2, 1, 1))
+    edges = [("Top/News", SPORTS), ("Top/News", WORLD), (SPORTS, FOOTBALL)]
+    assert Taxonomy.read(tmp_path / "out" / "taxonomy.tsv") == Taxonomy.from_edges(edges)
+
+
+def test_a_text_is_all_paragraphs_but_the_first(tmp_path: Path) -> None:
+    write_nyt(archive(tmp_path / "in"), lists(tmp_path / "ids"), tmp_path / "out")
+    assert {document.text for document in read_documents(tmp_path / "out" / "train.jsonl")} == {"LEAD: One\ntwo."}
+
+
+@pytest.mark.parametrize(("paragraphs", "text"), [(("Only.",), "Only."), ((), "An Invented Café")])
+def test_of_a_very_short_article_there_is_what_it_has(paragraphs: tuple[str, ...], text: str, tmp_path: Path) -> None:
+    folder = archive(tmp_path / "in")
+    day = folder / "data" / "1987" / "02" / "11"
+    day.mkdir(parents=True)  # over the archive of the month
+    (day / "0000203.xml").write_bytes(article((SPORTS,), paragraphs))
+    write_nyt(folder, lists(tmp_path / "ids"), tmp_path / "out")
+    (document,) = read_documents(tmp_path / "out" / "val.jsonl")
+    assert document.text == text
+
+
+def test_unpacked_months_are_the_same_and_so_is_the_folder_data(tmp_path: Path) -> None:
+    folder = archive(tmp_path / "in")
+    for path in [*folder.rglob("*.tgz")]:
+        with tarfile.open(path) as packed:
+            packed.extractall(path.parent, filter="data")
+        path.unlink()
+    write_nyt(folder / "data", lists(tmp_path / "ids"), tmp_path / "out")
+    assert found(tmp_path / "out") == expected(
+        {label for labels in BEGINNINGS.values() for label in labels} - {"Top/Features", "Top/Features/Books"}
+    )
+
+
+@pytest.mark.parametrize("entry", ['"{}",', "/any/where/data/{}", ".\\data\\{}"])
+def test_lists_may_have_paths_of_any_kind(entry: str, tmp_path: Path) -> None:
+    articles = read_lists(lists(tmp_path / "ids", entry))
+    assert [(number, one.split, one.month) for number, one in articles.items()] == [
+        (1, "train", "1987/01"),
+        (2, "train", "1987/01"),
+        (203, "val", "1987/02"),
+        (1855670, "test", "2007/06"),
+    ]
+
+
+def test_lists_of_names_alone_are_looked_for_in_all_months(tmp_path: Path) -> None:
+    folder = tmp_path / "ids"
+    folder.mkdir()
+    (folder / "idnewnyt_train.json").write_text(json.dumps([name[11:] for name in LISTS["train"]]))
+    (folder / "idnewnyt_val.json").write_text("0000203\n")
+    (folder / "idnewnyt_test.json").write_text("1855670.xml\n")
+    write_nyt(archive(tmp_path / "in"), folder, tmp_path / "out")
+    assert [*found(tmp_path / "out")["test"]] == ["1855670"]
+
+
+def test_months_that_no_list_names_are_not_read(tmp_path: Path) -> None:
+    folder = archive(tmp_path / "in")
+    (folder / "data" / "1987" / "03.tgz").write_bytes(b"no archive")
+    write_nyt(folder, lists(tmp_path / "ids"), tmp_path / "out")
+
+
+def test_without_a_list_labels_are_those_that_most_training_articles_have() -> None:
+    counted = [["Top/A", "Top/A/B"], ["Top/A", "Top/A/C"], ["Top/A", "Top/A/C", "Top/A/C/D"], ["Top/E"]]
+    assert frequent_labels(counted, 2) == {"Top/A", "Top/A/C"}
+    assert frequent_labels(counted, 3) == {"Top/A", "Top/A/C", "Top/E"}
+    for most in range(1, 7):
+        labels = frequent_labels(counted, most)
+        assert len(labels) == min(most, 5)
+        assert all(label.rpartition("/")[0] in {*labels, "Top"} for label in labels)
+
+
+def test_the_labels_of_the_paper_are_166_in_8_levels(shared: Path) -> None:
+    taxonomy = taxonomy_of(read_labels(shared / "hierarchies" / "nyt.taxonomy"))
+    assert (len(taxonomy), taxonomy.depth) == (166, 8)
+    published = Taxonomy.read(shared / "hierarchies" / "nyt.taxonomy")
+    parents = {taxonomy.labels[label]: taxonomy.parents(label).tolist() for label in range(166)}
+    for label, name in enumerate(published.labels):
+        above = [published.labels[parent] for parent in published.parents(label)]
+        assert above == [taxonomy.labels[parent] for parent in parents[name]]
+
+
+def test_missing_articles_and_months_are_named(tmp_path: Path) -> None:
+    folder = archive(tmp_path / "in")
+    (folder / "data" / "1987" / "01.tgz").unlink()
+    error = refused(folder, lists(tmp_path / "ids"), tmp_path / "out")
+    assert error.message.startswith("2 of the listed articles are not in the archive: 1987/01/01/0000001.xml, 1987")
+    assert "months are not there at all: 1987/01" in str(error)
+
+
+def test_a_wrong_folder_is_told_what_it_looks_like(tmp_path: Path) -> None:
+    folder = archive(tmp_path / "above" / "nyt_corpus")
+    ids = lists(tmp_path / "ids")
+    packed = tmp_path / "disc"
+    packed.mkdir()
+    (packed / "LDC2008T19.tgz").write_bytes(b"")
+    for source, said in (
+        (tmp_path / "above", f"folder above that of the archive\nGive {folder}."),
+        (folder / "data" / "1987", "one year of the archive"),
+        (packed, "LDC2008T19.tgz, and no data/1987"),
+        (packed / "LDC2008T19.tgz", "still packed"),
+        (ids, "not the archive"),
+        (ids / "nyt_train.txt", "a file, not the folder"),
+        (tmp_path / "nowhere", "no such folder"),
+    ):
+        assert said in str(refused(source, ids, tmp_path / "out"))
+
+
+def test_a_list_that_is_missing_or_may_be_two_is_named(tmp_path: Path) -> None:
+    folder, ids = archive(tmp_path / "in"), lists(tmp_path / "ids")
+    shutil.copy(ids / "nyt_val.txt", ids / "nyt_dev.txt")
+    assert "for val may be any of nyt_dev.txt, nyt_val.txt" in str(refused(folder, ids, tmp_path / "out"))
+    (ids / "nyt_val.txt").unlink()
+    (ids / "nyt_test.txt").unlink()
+    assert "for test is missing" in str(refused(folder, ids, tmp_path / "out"))
+    assert "no folder" in str(refused(folder, ids / "nyt_train.txt", tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "line"),
+    [
+        ("1987/02/11/0000203.xml\n1987/01/01/0000001.xml\n", "listed twice, for train and for val", 2),
+        ("1987/02/11/0000203.xml\nno article\n", "'no article' names no article", 2),
+        ('["0000203.xml"', "no list of JSON", None),
+    ],
+)
+def test_a_bad_list_is_named_with_its_line(content: str, said: str, line: int | None, tmp_path: Path) -> None:
+    folder, ids = archive(tmp_path / "in"), lists(tmp_path / "ids")
+    (ids / "nyt_val.txt").write_text(content)
+    error = refused(folder, ids, tmp_path / "out")
+    assert said in error.message
+    assert (error.file, error.line) == (str(ids / "nyt_val.txt"), line)
+
+
+def test_damaged_archives_articles_and_labels_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, ids = archive(tmp_path / "in"), lists(tmp_path / "ids")
+    (tmp_path / "labels").write_text("Sports\nNews\n")
+    assert "no label in this file" in str(refused(folder, ids, tmp_path / "out", tmp_path / "labels"))
+    month = folder / "data" / "1987" / "02.tgz"
+    month.write_bytes(month.read_bytes()[:-60])
+    error = refused(folder, ids, tmp_path / "out")
+    assert "archive of this month is damaged" in error.message
+    assert error.file == str(month)
+    day = month.with_suffix("") / "11"
+    day.mkdir(parents=True)
+    for content, said in ((article((SPORTS,))[:-20], "damaged or cut"), (b"<html/>", "begins with <html>")):
+        (day / "0000203.xml").write_bytes(content)
+        error = refused(folder, ids, tmp_path / "out")
+        assert said in error.message
+        assert error.file == str(day / "0000203.xml")
+    monkeypatch.setattr(nyt, "LARGEST", 5)
+    assert "MiB" in str(refused(folder, ids, tmp_path / "out"))
+
+
+def test_the_command_writes_and_says_how_labels_were_chosen(run: Run, tmp_path: Path) -> None:
+    folder, ids = archive(tmp_path / "in"), lists(tmp_path / "ids")
+    result = run("data", "nyt", folder, "--ids", ids, "--out", tmp_path / "out", "--check")
+    assert result.exit_code == 1
+    assert "note: labels: the 4 that most training articles have" in result.stderr
+    assert "Not what the paper describes: labels," in result.stdout
+    result = run("data", "nyt", folder, "--ids", ids, "--out", tmp_path / "out", "--json")
+    assert json.loads(result.stdout)["documents"] == {"train": 2, "val": 1, "test": 1}
+    assert run("data", "nyt", ids, "--ids", ids, "--out", tmp_path / "other").exit_code == 2
+    assert not (tmp_path / "other").exists()
+    assert run("data", "nyt", folder).exit_code == 2  # --ids is needed
+
+
+def test_months_come_in_their_order(tmp_path: Path) -> None:
+    assert [month.name for month in find_months(archive(tmp_path / "in"))] == ["1987/01", "1987/02", "2007/06"]
