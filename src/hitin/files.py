@@ -35,6 +35,11 @@ _BOMS = {  # UTF-32 before UTF-16: one begins with the other
 }
 
 
+def is_there(path: str | Path) -> bool:
+    """Whether there is a file or folder of the name, which may be one that none can have."""
+    return os.path.exists(path)  # noqa: PTH110  # pathlib raises where a name is too long
+
+
 class Source:
     """A file opened for reading: decompressed, its encoding known, its lines counted. `-` is standard input."""
 

@@ -8,6 +8,7 @@ from typing import Any, get_args
 from hitin.compare.cells import Kind, Row
 from hitin.decisions.settings import DecisionSettings
 from hitin.errors import InputError
+from hitin.files import is_there
 from hitin.methods import METHODS, WholeMethod
 from hitin.methods.hitin import Pooling
 from hitin.option_values import bad_option
@@ -75,7 +76,7 @@ class RowBuilder:
         found = dict(given)
         for option in _PATHS:
             value = found.get(option)
-            if isinstance(value, str) and value and value not in _NO_PATHS and (self.folder / value).exists():
+            if isinstance(value, str) and value and value not in _NO_PATHS and is_there(self.folder / value):
                 found[option] = str((self.folder / value).resolve())
         return Run.of(method=method, **found)
 

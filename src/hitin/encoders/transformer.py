@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from hitin.encoders.interface import Encoded, Sight, TextEncoder, Widths, mean_of_tokens, token_mask
 from hitin.errors import InputError, first_line, listed
 from hitin.extras import need
+from hitin.files import is_there
 
 TextPooling = Literal["cls", "mean", "pooler"]
 _PURPOSE = "A transformer encoder"
@@ -160,7 +161,10 @@ def restore(settings: TransformerSettings, config: str) -> Transformer:
     _check_kind(settings.encoder, configuration)
     with _quiet(transformers), _offline():
         model = transformers.AutoModel.from_config(configuration, trust_remote_code=False)
-    return Transformer(model.float(), settings)
+    encoder = Transformer(model.float(), settings).eval()
+    with torch.no_grad():  # what is wrong with a configuration may show only now
+        encoder(torch.zeros(1, 2, dtype=torch.int64), torch.tensor([2]))
+    return encoder.train()
 
 
 def _is_from_elsewhere(key: str) -> bool:
@@ -214,7 +218,7 @@ def _tokenizer(name: str, transformers: Any, vocabulary: int) -> Tokenizer:
 def _check_folder(name: str) -> None:
     """What can only be a path must be there: the library would take it for a bad name of the hub."""
     is_path = name.startswith((".", "~", "/")) or name.count("/") > 1 or "\\" in name
-    if is_path and not Path(name).is_dir():
+    if is_path and not is_there(name):
         raise InputError("there is no such folder", kind="missing-file", file=name, remedy=_REMEDY)
 
 
