@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import openpyxl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitin import InputError, Taxonomy, read_documents
@@ -86,6 +87,11 @@ def test_columns_are_found_by_their_names(tmp_path: Path) -> None:
     turned = [(row[6], *row[:6]) for row in rows_of()]
     assert wos(write_text(tmp_path / "turned.txt", turned, header=header)) == expected
     assert wos(write_sheet(tmp_path / "turned.xlsx", turned, header)) == expected
+    book = openpyxl.Workbook()  # with a table of strings, and a blank row
+    for row in (header, *turned[:20], (), *turned[20:]):
+        book.active.append(list(row))
+    book.save(tmp_path / "strings.xlsx")
+    assert wos(tmp_path / "strings.xlsx") == expected
 
 
 def test_quotes_tabs_and_line_ends_in_an_abstract_survive(tmp_path: Path) -> None:
@@ -95,6 +101,24 @@ def test_quotes_tabs_and_line_ends_in_an_abstract_survive(tmp_path: Path) -> Non
         rows = changed(rows, at, "Abstract", text)
     for table in (write_text(tmp_path / "Data.txt", rows), write_sheet(tmp_path / "Data.xlsx", rows)):
         assert [document.text for document in wos(table).documents] == texts
+
+
+@settings(max_examples=30)
+@given(st.lists(st.text(alphabet='ab", \t\n', max_size=12), min_size=1, max_size=6))
+def test_any_abstract_comes_through_a_quoted_export(texts: list[str]) -> None:
+    rows = rows_of(len(texts))
+    for at, text in enumerate(texts):
+        rows = changed(rows, at, "Abstract", text)
+    with TemporaryDirectory() as folder:
+        found = wos(write_text(Path(folder) / "Data.txt", rows))
+    assert [document.text for document in found.documents] == texts
+
+
+def test_an_export_that_quotes_nothing_is_read_line_by_line(tmp_path: Path) -> None:
+    rows = changed(changed(rows_of(5), 1, "Abstract", '"An open quote'), 3, "Abstract", 'said "so" and 5" long')
+    lines = ["\t".join(map(str, row)) for row in (HEADER, *rows)]
+    (tmp_path / "Data.txt").write_text("\n".join(lines), encoding="utf-8")
+    assert [document.text for document in wos(tmp_path / "Data.txt").documents] == [row[6] for row in rows]
 
 
 def test_characters_that_a_spreadsheet_escapes_are_read(tmp_path: Path) -> None:
@@ -323,6 +347,14 @@ def test_a_spreadsheet_that_is_cut_short_is_told(tmp_path: Path) -> None:
                 archive.writestr(part, content[: len(content) // 2] if part == name else content)
         with pytest.raises(InputError, match="damaged or cut short"):
             wos(tmp_path / "cut.xlsx")
+
+
+def test_an_error_is_told_to_programs_too(tmp_path: Path, run: Run) -> None:
+    result = run("data", "wos", write_text(tmp_path / "Data.txt", changed(rows_of(), 7, "area", "")), "--json")
+    assert result.exit_code == 2
+    told = json.loads(result.stdout)
+    assert told["exit_code"] == 2
+    assert "Data.txt:9" in json.dumps(told["problems"])
 
 
 def test_a_missing_library_is_told_with_its_extra(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
