@@ -57,8 +57,10 @@ bench: $(READY)    ## measure on the CPU; the tables are printed, and kept in ru
 	set -e; for name in training_step training_speed inference growth; do \
 		$(BIN)/python benchmarks/$$name.py --out runs/bench; echo; done
 
-docs: $(READY)     ## build the documents into site/
+docs: $(READY)     ## build the documents into site/, the reference anew out of the code
 	$(PIP) install --quiet --constraint constraints.txt --group docs
+	$(BIN)/python docs/pictures/coding_tree.py
+	$(BIN)/python docs/write_reference.py
 	$(BIN)/sphinx-build --quiet --fail-on-warning docs site
 
 clean:             ## remove what the other targets made
