@@ -59,7 +59,7 @@ bench: $(READY)    ## measure on the CPU; the tables are printed, and kept in ru
 
 docs: $(READY)     ## build the documents into site/, the reference anew out of the code
 	$(PIP) install --quiet --constraint constraints.txt --group docs
-	$(BIN)/python docs/pictures/coding_tree.py
+	$(BIN)/python docs/pictures/draw_coding_tree.py
 	$(BIN)/python docs/write_reference.py
 	$(BIN)/sphinx-build --quiet --fail-on-warning docs site
 

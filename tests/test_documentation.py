@@ -108,9 +108,9 @@ def test_the_reference_names_what_is_public() -> None:
 
 
 def test_the_picture_of_a_coding_tree_is_that_of_the_code() -> None:
-    found = runpy.run_path(str(DOCS / "pictures" / "coding_tree.py"))
+    found = runpy.run_path(str(DOCS / "pictures" / "draw_coding_tree.py"))
     drawn: Path = found["PICTURE"]
-    assert drawn.read_text(encoding="utf-8") == found["picture"](), "run python docs/pictures/coding_tree.py"
+    assert drawn.read_text(encoding="utf-8") == found["picture"](), "run python docs/pictures/draw_coding_tree.py"
 
 
 def test_every_page_is_in_the_contents() -> None:

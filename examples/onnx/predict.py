@@ -67,7 +67,8 @@ def logits_of(session: Any, rows: list[list[int]], about: About) -> Table:
     for row, numbers in enumerate(rows):
         ids[row, : len(numbers)] = numbers
     names = about["inputs"]
-    return session.run([about["output"]], {names[0]: ids, names[1]: lengths})[0].T
+    logits: Table = session.run([about["output"]], {names[0]: ids, names[1]: lengths})[0]
+    return logits.T
 
 
 # From logits to probabilities. Tables have a row for each label; parents stand before their children.
@@ -89,7 +90,7 @@ def log_odds_of(logits: Table, about: About) -> Table:
 def along(knots: Table, slope: float, values: Table) -> Table:
     """Straight between the knots; beyond them with the slope of the temperature."""
     x, y = knots.T
-    found = np.interp(values, x, y)
+    found: Table = np.interp(values, x, y)
     found = np.where(values < x[0], y[0] + slope * (values - x[0]), found)
     return np.where(values > x[-1], y[-1] + slope * (values - x[-1]), found)
 
@@ -153,7 +154,7 @@ def likeliest(worth: Table, parents: list[list[int]]) -> Table:
 
 def best_end(scores: Table, parents: list[list[int]]) -> Table:
     """The lowest label whose scores, with those of its ancestors, have the highest sum."""
-    lines = []  # of each label: itself and its ancestors
+    lines: list[list[int]] = []  # of each label: itself and its ancestors
     for label, above in enumerate(parents):
         lines.append(sorted({label}.union(*(lines[parent] for parent in above))))
     ends = sorted(set(range(len(parents))) - {parent for above in parents for parent in above})

@@ -1,4 +1,4 @@
-"""The picture of docs/concepts.md, a taxonomy beside its coding tree: `python docs/pictures/coding_tree.py`."""
+"""The picture of docs/concepts.md, a taxonomy beside its coding tree: `python docs/pictures/draw_coding_tree.py`."""
 
 from collections.abc import Iterator
 from html import escape
