@@ -52,7 +52,7 @@ def _page(lines: Iterator[str]) -> str:
 def _commands() -> Iterator[str]:
     yield "# Commands"
     yield ""
-    yield "What `hitin COMMAND --help` says. [](reference.md) has what each prints and writes, for programs."
+    yield "What `hitin COMMAND --help` says. [Files, JSON and Python](reference.md) has what each prints and writes."
     for name, command, function in _declared(cli.app, get_command(cli.app), "hitin"):
         yield from _command(name, command, function)
 
@@ -121,7 +121,7 @@ def _settings() -> Iterator[str]:
     yield ""
     yield (
         "Every setting of a run, as `--set NAME=VALUE` of `hitin train`, in a file for `--preset`, or by name in\n"
-        "Python. [](training.md) says how to give them, [](methods.md) what the methods compute."
+        "Python. [Training](training.md#settings) says how to give them, [Methods](methods.md) what is computed."
     )
     yield ""
     yield f"Presets that come with `hitin`: {', '.join(f'`{name}`' for name in presets())}."

@@ -123,6 +123,14 @@ def test_the_readme_fits_a_terminal() -> None:
     assert [line for line in (REPOSITORY / "README.md").read_text().splitlines() if len(line) > 120] == []
 
 
+def test_pages_read_well_as_they_are_too() -> None:
+    """Not only as they are built: a link has words, and no line is taken for a remark, as one that begins with % is."""
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        assert "[](" not in text, page.name
+        assert re.findall(r"^ *%.*$", text, re.MULTILINE) == [], page.name
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
