@@ -288,7 +288,7 @@ def test_a_person_at_a_terminal_sees_progress_and_a_report(taxonomy: Path, write
     assert "6,000" in done.stdout.decode()
 
 
-@pytest.mark.parametrize("verb", ["check", "tree", "train", "evaluate", "predict", "demo", "data icd10"])
+@pytest.mark.parametrize("verb", ["check", "tree", "taxonomy", "train", "evaluate", "predict", "demo", "data icd10"])
 def test_the_examples_of_the_help_stand_on_lines_of_their_own(verb: str, run: Run) -> None:
     shown = [line.strip() for line in run(*verb.split(), "--help").stdout.splitlines()]
     assert "Examples:" in shown

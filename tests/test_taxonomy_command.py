@@ -1,12 +1,14 @@
 """`hitin taxonomy`: a tree out of documents whose labels are paths."""
 
 import json
+from tempfile import TemporaryDirectory
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitin import LabelReader, Taxonomy
+from hitin import InputError, LabelReader, Taxonomy
 from hitin.label_paths import LabelPaths
+from hitin.names import label_name
 from tests.conftest import Run, Write
 
 TICKETS = """text,label
@@ -49,6 +51,14 @@ def test_a_name_in_two_places_is_two_labels_unless_they_are_merged(run: Run, wri
     merged = run("taxonomy", documents, "--out", out, "--homonyms", "merge", "--overwrite")
     assert "each is one label" in merged.stdout
     assert set(Taxonomy.read(out)) == {"Device", "Billing", "Other", "Screen"}
+
+
+def test_paths_may_have_the_mark_that_else_parts_labels(run: Run, write: Write) -> None:
+    documents = write("tickets.csv", "text,label\na,Device|Battery\nb,Device|Screen\n")
+    out = documents.parent / "taxonomy.tsv"
+    assert run("taxonomy", documents, "--out", out, "--separator", "|").exit_code == 0
+    assert out.read_text() == "Root\tDevice\nDevice\tBattery\tScreen\n"
+    assert run("check", out, documents, "--separator", "|", "--format", "hiagm").exit_code == 0
 
 
 def test_labels_that_are_no_paths_are_refused_with_the_remedy(run: Run, write: Write) -> None:
@@ -100,3 +110,16 @@ def test_every_path_is_read_back_as_its_own_names_and_nothing_else(paths: list[l
         names = {" > ".join(path[: end + 1]) for end in range(len(path))} if separate else set(path)
         assert not found.unknown
         assert {taxonomy.labels[label] for label in found.ids} == names
+
+
+@given(st.lists(st.text("ab >|[]'\"-\t\n#é\U0001f40d", max_size=12), max_size=6))
+def test_any_labels_become_a_taxonomy_that_reads_back_or_are_refused(labels: list[str]) -> None:
+    collected = LabelPaths()
+    try:
+        collected.add([label_name(label) for label in labels])
+        taxonomy = collected.taxonomy()
+    except InputError:
+        return
+    with TemporaryDirectory() as folder:
+        taxonomy.write(f"{folder}/taxonomy.json")
+        assert Taxonomy.read(f"{folder}/taxonomy.json") == taxonomy

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from hitin.errors import InputError, shown
-from hitin.labels import names_in
+from hitin.labels import DELIMITER, names_in
 from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.builder import Homonyms, TaxonomyBuilder
@@ -32,9 +32,15 @@ class LabelPaths:
     def add(self, labels: Iterable[str], file: str | None = None, line: int | None = None) -> None:
         """The labels of one document."""
         for label in labels:
-            for name in [label] if label in self._places else names_in(label) or [label]:
+            for name in self._names(label):
                 if name.strip():
                     self._places.setdefault(name.strip(), Place(file, line))
+
+    def _names(self, label: str) -> list[str]:
+        """The labels in a text: several, as `LabelReader` knows them, unless `|` stands between the names of a path."""
+        if label in self._places or self._separator == DELIMITER:
+            return [label]
+        return names_in(label) or [label]
 
     def homonyms(self) -> list[str]:
         """Names that stand in several places of the tree, in the order they were met."""
