@@ -74,6 +74,14 @@ def test_two_processes_have_the_weights_of_one_after_twenty_steps(encoder: str, 
 
 
 @pytest.mark.parametrize("shard", [False, True])
+def test_two_processes_learn_from_a_teacher_and_two_readings_what_one_does(shard: bool, tmp_path: Path) -> None:
+    options = bert(tmp_path / "bert", norm="layer", consistency=1.0, linear_teacher=0.3)
+    assert together(tmp_path / "two", **options, shard=shard) == {0}
+    train_with(tmp_path / "one", **options)
+    assert_same(tmp_path / "one", tmp_path / "two")
+
+
+@pytest.mark.parametrize("shard", [False, True])
 def test_two_processes_learn_some_labels_at_a_time_what_one_learns_of_all(shard: bool, tmp_path: Path) -> None:
     options = bert(tmp_path / "bert", norm="layer", val=12)
     assert together(tmp_path / "two", **options, shard=shard, labels_at_once=2) == {0}

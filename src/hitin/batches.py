@@ -16,6 +16,24 @@ _POOL = 50  # batches whose documents are sorted by length together: enough for 
 
 
 @dataclass(frozen=True)
+class Judgements:
+    """What a teacher thinks of documents, and how much that counts beside their labels."""
+
+    labels: Ragged
+    """Those of each document that it thinks of at all."""
+    probabilities: NDArray[np.float32]
+    """Of each of these, one after the other."""
+    share: float
+
+    def aims(self, rows: Rows, truth: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(rows, |Y|): what is to be learnt of documents, partly their labels, partly the judgement."""
+        aims = (1 - self.share) * truth
+        owners, labels = self.labels.pairs(rows)
+        aims[owners, labels] += self.share * self.probabilities[self.labels.places_of(rows)]
+        return aims
+
+
+@dataclass(frozen=True)
 class Examples:
     """The tokens of documents and the numbers of their labels, ancestors included."""
 
@@ -28,6 +46,8 @@ class Examples:
     """The lengths of batches are multiples of it. On a GPU, what is prepared for a length serves more batches."""
     in_pairs: bool = False
     """Whether batches name the labels of their documents in place of a table by all labels."""
+    judgements: Judgements | None = None
+    """Of a teacher, if there is one."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -41,6 +61,9 @@ class Examples:
     def in_pairs_of_labels(self) -> "Examples":
         return replace(self, in_pairs=True)
 
+    def judged(self, judgements: Judgements) -> "Examples":
+        return replace(self, judgements=judgements)
+
     def label_counts(self) -> NDArray[np.int64]:
         """How many documents have each label."""
         return np.bincount(self.labels.values, minlength=self.label_count)
@@ -51,18 +74,23 @@ class Examples:
         for ragged in (self.tokens, self.labels):
             digest.update(ragged.starts.data)
             digest.update(ragged.values.data)
+        if self.judgements is not None:
+            digest.update(self.judgements.labels.values.data)
+            digest.update(self.judgements.probabilities.data)
         return digest.hexdigest()
 
     def batch(self, rows: Rows) -> "Batch":
-        targets, pairs = None, None
+        targets, pairs, aims = None, None, None
         if self.in_pairs:
             pairs = torch.from_numpy(self.labels.pairs(rows))
         else:
-            targets = torch.from_numpy(self.labels.indicators(rows, self.label_count))
+            truth = self.labels.indicators(rows, self.label_count)
+            targets = torch.from_numpy(truth)
+            aims = torch.from_numpy(self.judgements.aims(rows, truth)) if self.judgements is not None else None
         if self.vectors is not None:
-            return Batch(None, None, targets, self.vectors[torch.from_numpy(rows)], pairs)
+            return Batch(None, None, targets, self.vectors[torch.from_numpy(rows)], pairs, aims)
         ids = torch.from_numpy(self.tokens.padded(rows, multiple=self.multiple))
-        return Batch(ids, torch.from_numpy(self.tokens.lengths[rows]), targets, None, pairs)
+        return Batch(ids, torch.from_numpy(self.tokens.lengths[rows]), targets, None, pairs, aims)
 
 
 @dataclass(frozen=True)
@@ -79,6 +107,8 @@ class Batch:
     """(B, d)"""
     pairs: Tensor | None = None
     """(2, n): documents and the labels they have, both by number, where there are too many labels for a table."""
+    judged: Tensor | None = None
+    """(B, |Y|): what is to be learnt, where a teacher has a say in it."""
 
     def __len__(self) -> int:
         return next(len(each) for each in (self.table, self.ids, self.vectors) if each is not None)
@@ -90,11 +120,16 @@ class Batch:
             raise ValueError("the labels of this batch are in pairs")
         return self.table
 
+    @property
+    def aims(self) -> Tensor:
+        """(B, |Y|): what is to be learnt of each label, from 0 to 1."""
+        return self.targets if self.judged is None else self.judged
+
     def to(self, device: torch.device) -> "Batch":
         def moved(tensor: Tensor | None) -> Tensor | None:
             return None if tensor is None else tensor.to(device, non_blocking=True)
 
-        rest = moved(self.table), moved(self.vectors), moved(self.pairs)
+        rest = moved(self.table), moved(self.vectors), moved(self.pairs), moved(self.judged)
         return Batch(moved(self.ids), self.lengths, *rest)
 
     def pinned(self) -> "Batch":
@@ -116,7 +151,7 @@ class Batch:
         return tuple(None if tensor is None else tensor.shape for tensor in self._tensors())
 
     def _tensors(self) -> tuple[Tensor | None, ...]:
-        return self.ids, self.lengths, self.table, self.vectors, self.pairs
+        return self.ids, self.lengths, self.table, self.vectors, self.pairs, self.judged
 
 
 class Epochs:

@@ -46,6 +46,9 @@ class LossSettings:
     consistency: float = 0.0
     """How much weight it has that a document read twice, with dropout of its own each time, is judged alike (R-Drop,
     Liang et al. 2021). A step takes twice as long; 0: documents are read once."""
+    linear_teacher: float = 0.0
+    """How much of what is to be learnt of a training document comes from linear models that have not seen it; the rest
+    are its labels. They are trained first (the method `linear`, five times); 0: there are none."""
     regularisation: float = 1e-6
     """Lambda of Eq. 15."""
     regularisation_form: Regularisation = "difference"
@@ -64,6 +67,9 @@ class LossSettings:
         _check_choice("form of the regularisation", self.regularisation_form, get_args(Regularisation))
         if not 0 <= self.smoothing < 1:
             raise _bad_option(f"the smoothing is {self.smoothing}", "It is a number from 0 to below 1, such as 0.1.")
+        if not 0 <= self.linear_teacher < 1:
+            problem = f"the share of the linear teacher is {self.linear_teacher}"
+            raise _bad_option(problem, "It is a number from 0 to below 1, such as 0.3.")
         if not 0 <= self.consistency < float("inf"):
             raise _bad_option(f"the consistency is {self.consistency}", "It is a number from 0 up, such as 3.")
         if not 0 <= self.regularisation < float("inf"):

@@ -39,6 +39,7 @@ from hitin.network import Network, for_use, logits_of
 from hitin.option_values import bad_option
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
+from hitin.teaching import check_teacher, judgements
 from hitin.token_cache import TokenCache
 from hitin.tokens import Ragged
 from hitin.training.log import Watcher
@@ -94,6 +95,8 @@ class NeuralModel(Model):
     def check_needs(cls, run: Run) -> None:
         if isinstance(run.encoder, TransformerSettings):
             need_transformers()
+        if run.loss.linear_teacher:
+            check_teacher()
 
     @classmethod
     def trained(
@@ -115,10 +118,13 @@ class NeuralModel(Model):
             model = cls.build(taxonomy, run, given.texts, watcher, cache)
         if model.coverage is not None:
             watcher.note(str(model.coverage))
+        learnt = model.examples(*given, cache)
+        if run.loss.linear_teacher and len(given.texts) > 1 and not learnt.in_pairs:
+            learnt = learnt.judged(judgements(taxonomy, given, run.loss.linear_teacher, cache, watcher))
         with shortage_told(run, folder / CHECKPOINT):
             history = train(
                 model,
-                model.examples(*given, cache),
+                learnt,
                 None if held is None else model.examples(*held, cache),
                 folder=folder,
                 device=device,

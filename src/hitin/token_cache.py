@@ -1,4 +1,4 @@
-"""Tokens and vocabularies kept on disk, so that the next training on the same documents begins at once."""
+"""Tokens, vocabularies and what a teacher thinks, kept on disk: the next training on the same begins at once."""
 
 import contextlib
 import json
@@ -26,6 +26,8 @@ from hitin.training.log import Watcher
 from hitin.writing import check_writable
 
 T = TypeVar("T")
+Judged = tuple[Ragged, NDArray[np.float32]]
+"""Some labels of each document, and the probability of each of them."""
 
 VARIABLE = "HITIN_CACHE"
 OFF = "off"
@@ -99,6 +101,20 @@ class TokenCache:
         found = learn()
         if path is not None:
             self._write(path, {"text": torch.frombuffer(bytearray(write(found).encode()), dtype=torch.uint8)})
+        return found
+
+    def judgements(
+        self, said: Callable[[], object], texts: Sequence[str], labels: int, find: Callable[[], Judged]
+    ) -> Judged:
+        """What is thought of texts: which of so many labels, and how probable each is."""
+        path = self._path(("judgements", said), texts)
+        kept = None if path is None else _read(path, lambda tensors: _judged(tensors, len(texts), labels))
+        if kept is not None:
+            self.watcher.note("the judgement of linear models taken from the cache")
+            return kept
+        found = find()
+        arrays = {"values": found[0].values, "starts": found[0].starts, "probabilities": found[1]}
+        self._write(path, {name: torch.from_numpy(array) for name, array in arrays.items()})
         return found
 
     def _path(self, said: tuple[str, Callable[[], object]], texts: Sequence[str]) -> Path | None:
@@ -204,6 +220,13 @@ def _ragged(tensors: Mapping[str, Tensor], rows: int, numbers: int) -> Ragged:
     if len(values) and not 0 <= values.min() <= values.max() < numbers:
         raise ValueError("there are tokens that the vocabulary has not")
     return Ragged(values, starts)
+
+
+def _judged(tensors: Mapping[str, Tensor], rows: int, labels: int) -> Judged:
+    found, probabilities = _ragged(tensors, rows, labels), tensors["probabilities"].numpy()
+    if probabilities.dtype != np.float32 or probabilities.shape != found.values.shape:
+        raise ValueError("the probabilities are not those of the labels")
+    return found, probabilities
 
 
 def _text(tensor: Tensor) -> str:

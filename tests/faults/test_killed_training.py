@@ -30,7 +30,7 @@ from tests.training_harness import (
 
 RUNS: list[dict[str, Any]] = [
     {"val": 20},
-    {"val": 20, "accumulate": 3, "epochs": 4, "select": "micro"},
+    {"val": 20, "accumulate": 3, "epochs": 4, "select": "micro", "consistency": 1.0, "linear_teacher": 0.3},
     {"val": 12, "method": "flat", "epochs": 5, "patience": 1, "word_dropout": 0.2},
     {"count": 60, "schedule": "cosine", "optimiser": "adam", "tokens": "subword"},
 ]

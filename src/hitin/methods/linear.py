@@ -71,7 +71,7 @@ class LinearModel(Model):
         _check_folder(folder, resume)
         started = time.monotonic()
         with Interrupts() as interrupts:
-            model = cls._fitted(taxonomy, run, given, watcher, interrupts)
+            model = cls.fitted(taxonomy, run, given, watcher, interrupts)
             seconds = time.monotonic() - started
             scores = {} if held is None else model._scores(held, watcher, interrupts)
         _clear(folder)
@@ -80,9 +80,10 @@ class LinearModel(Model):
         return model, History([record], {}, seconds, sizes)
 
     @classmethod
-    def _fitted(
+    def fitted(
         cls, taxonomy: Taxonomy, run: "Run", given: Documents, watcher: Watcher, interrupts: Interrupts
     ) -> Self:
+        """Learnt from documents, with no folder to keep it in."""
         with watcher.counting("reading", len(given.texts)) as advance:
             tfidf, rows = Tfidf.learnt(_words(run), _told(given.texts, advance, interrupts), _TRAINING)
         watcher.note(f"{rows.shape[1]:,} words and runs of words, {len(taxonomy):,} labels")

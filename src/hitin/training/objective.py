@@ -38,7 +38,7 @@ class Objective(nn.Module):
         network = self.network
         text, logits = network(batch)
         classification = partial(
-            classification_loss, targets=batch.targets, settings=self.settings, positive_weights=self.weights
+            classification_loss, targets=batch.aims, settings=self.settings, positive_weights=self.weights
         )
         parts = [*network.method.losses(Seen(network.encoder, batch, text, logits, step, classification)).values()]
         readings = [logits]

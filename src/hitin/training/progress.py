@@ -121,5 +121,13 @@ def _settings_of_weights(run: "Run") -> str:
     return "\n\n".join(section for section in sections if not section.startswith("[decisions]")) + "\n"
 
 
-_LATER = ("sync_norm = false\n", "shard = false\n", "shard = false")
+_LATER = (
+    "sync_norm = false\n",
+    "shard = false\n",
+    "shard = false",
+    "smoothing = 0.0\n",
+    "consistency = 0.0\n",
+    "linear_teacher = 0.0\n",
+    'clean = ""\n',
+)
 """What there was not to choose when older runs began: left as it is, it changes nothing of them."""

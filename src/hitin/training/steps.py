@@ -64,8 +64,9 @@ class Steps:
         self.objective: Any = torch.compile(self.plain, dynamic=True) if self.settings.compile else self.plain
         self.stepper = accelerator.prepare(self.optimiser)
         self.recorder = self._recorder()
-        if train.in_pairs and (model.run.loss.smoothing or model.run.loss.consistency):
-            note("with so many labels, training goes without smoothing and consistency")
+        loss = model.run.loss
+        if train.in_pairs and (loss.consistency or loss.smoothing or loss.linear_teacher):
+            note("with so many labels, training goes without consistency, smoothing and a linear teacher")
         if self.norms and accelerator.num_processes > 1 and not self.settings.sync_norm:
             note("each process normalises by its own part of a batch; sync_norm=true lets all look at the whole")
 
