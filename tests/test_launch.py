@@ -314,24 +314,32 @@ def test_a_state_is_sent_to_machines_that_have_it_not(tmp_path: Path) -> None:
     assert len(state.read_bytes()) == pytest.approx(size, abs=4096)
 
 
+SEEDS = range(3)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(5400)
-@pytest.mark.parametrize("norm", ["own", "sync"])
-def test_two_processes_train_the_demo_to_the_f1_of_one(norm: str, tmp_path: Path) -> None:
-    """Within 0.5 points, as training tells it of the validation documents.
+def test_two_processes_train_the_demo_to_the_f1_of_one(tmp_path: Path) -> None:
+    """Within 0.5 points on the test documents, in the mean over seeds.
 
-    Dropout has chances of its own in each process: on test documents, where decisions are tuned besides, the models
-    differ as those of two seeds do.
+    Dropout has chances of its own in each process, so that with one seed the two differ as the models of two seeds do,
+    by up to a point of macro-F1.
     """
     pytest.importorskip("simple_icd_10_cm")
     assert ended(start("data", "icd10", "--out", tmp_path / "data"))[0] == 0
-    files = [tmp_path / "data" / name for name in ("taxonomy.tsv", "train.jsonl", "val.jsonl")]
-    scores = []
-    for name, more in (("one", []), ("two", ["--launch", 2, "--set", f"sync_norm={str(norm == 'sync').lower()}"])):
-        said = ["train", *files[:2], "--val", files[2], "--preset", "icd10", "--device", "cpu"]
-        code, out, err = ended(start(*said, "--out", tmp_path / name, "--json", *more), timeout=2400)
-        assert code == 0, err
-        scores.append(json.loads(out)["validation"])
-    one, two = scores
+    taxonomy, train, val, test = (
+        tmp_path / "data" / name for name in ("taxonomy.tsv", "train.jsonl", "val.jsonl", "test.jsonl")
+    )
+    found: dict[str, list[dict[str, float]]] = {"one": [], "two": []}
+    for name, more in (("one", []), ("two", ["--launch", 2])):
+        for seed in SEEDS:
+            model = tmp_path / f"{name}-{seed}"
+            said = ["train", taxonomy, train, "--val", val, "--preset", "icd10", "--seed", seed, "--device", "cpu"]
+            code, _, err = ended(start(*said, *more, "--out", model), timeout=2400)
+            assert code == 0, err
+            code, out, err = ended(start("evaluate", model, test, "--device", "cpu", "--json"), timeout=600)
+            assert code == 0, err
+            found[name].append(json.loads(out))
     for score in ("micro_f1", "macro_f1"):
-        assert abs(one[score] - two[score]) < 0.005, (score, one[score], two[score])
+        one, two = (sum(each[score] for each in found[name]) / len(SEEDS) for name in found)
+        assert abs(one - two) < 0.005, (score, one, two)
