@@ -78,6 +78,15 @@ def test_a_transformer_reads_the_documents(example: Example) -> None:
     assert (example.folder / "model" / "model.safetensors").is_file()
 
 
+@pytest.mark.slow
+def test_a_real_transformer_that_stays_as_it_is_is_good_at_diagnoses(example: Example, shared: Path) -> None:
+    folder = shared.parent / "pretrained" / "minilm-l6-fp16"
+    told = example("pretrained.py", folder, "--pooling", "mean", "--freeze", "--epochs", 10, "--out", "model")
+    found = re.search(r"test documents: micro-F1 (\d\.\d+)", told)
+    assert found is not None
+    assert float(found[1]) > 0.7
+
+
 def test_every_way_to_decide_has_a_row_and_more_precision_costs_recall(example: Example) -> None:
     train, test = some(example.folder, every=3)
     told = example("choose_decisions.py", "--train", train, "--test", test, "--epochs", 4)
