@@ -78,7 +78,7 @@ def train(
     taxonomy_encoding: options.TaxonomyEncoding = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Train a classifier on documents and a taxonomy.
+    """Train a classifier on documents and a taxonomy, which hitin taxonomy makes where labels are paths.
 
     Without --val a part of the documents is held out. On these the best epoch is chosen, and at the end how labels
     are chosen from scores (see hitin tune). Ctrl-C loses nothing: the same command goes on where it stopped (linear,
