@@ -89,14 +89,15 @@ def test_two_processes_learn_some_labels_at_a_time_what_one_learns_of_all(shard:
     assert_same(tmp_path / "one", tmp_path / "two")
 
 
-@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize(("processes", "consistency"), [(2, 0.0), (3, 0.0), (2, 1.0)])
 @pytest.mark.parametrize("many", [0, 1 << 20], ids=["folded", "plain"])
 def test_a_norm_over_all_processes_learns_what_one_does(
-    processes: int, many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    processes: int, consistency: float, many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the last batch has fewer documents than there are processes."""
     monkeypatch.setattr(node_norm, "_MANY", many)
-    options = TEXTRCNN | {"count": 41, "sync_norm": True, "learning_rate": 0.002}  # a larger one enlarges rounding
+    options = TEXTRCNN | {"count": 41, "sync_norm": True, "consistency": consistency}
+    options |= {"learning_rate": 0.002}  # a larger one enlarges rounding
     assert together(tmp_path / "two", processes=processes, many=many, **options) == {0}
     train_with(tmp_path / "one", **options)
     assert_same(tmp_path / "one", tmp_path / "two")

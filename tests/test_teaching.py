@@ -124,7 +124,7 @@ def test_consistency_weighs_how_far_two_readings_are_apart() -> None:
     seed_chance(3, torch.device("cpu"))
     found = objective(batch, 0)
     seed_chance(3, torch.device("cpu"))
-    one, two = objective.network(batch)[1], objective.network(batch)[1]
+    one, two = objective.network(batch.twice())[1].split(12)
     losses = [functional.binary_cross_entropy_with_logits(each, batch.targets) for each in (one, two)]
     assert not torch.equal(one, two)
     torch.testing.assert_close(found, torch.stack(losses).mean() + 2 * disagreement(one, two))

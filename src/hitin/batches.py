@@ -125,6 +125,10 @@ class Batch:
         """(B, |Y|): what is to be learnt of each label, from 0 to 1."""
         return self.targets if self.judged is None else self.judged
 
+    def twice(self) -> "Batch":
+        """Each document a second time, after all others."""
+        return Batch(*(None if tensor is None else torch.cat([tensor, tensor]) for tensor in self._tensors()))
+
     def to(self, device: torch.device) -> "Batch":
         def moved(tensor: Tensor | None) -> Tensor | None:
             return None if tensor is None else tensor.to(device, non_blocking=True)

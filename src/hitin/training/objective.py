@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from hitin.batches import Batch
+from hitin.encoders.interface import Encoded
 from hitin.label_blocks import Positives, chosen_by_chance, loss_in_blocks
 from hitin.losses import LossSettings, classification_loss, disagreement, recursive_regularisation
 from hitin.methods.interface import Seen
@@ -34,17 +35,18 @@ class Objective(nn.Module):
         return torch.stack([part.float() for part in parts]).sum()
 
     def _of_table(self, batch: Batch, step: int) -> list[Tensor]:
-        """From the logits of all labels."""
-        network = self.network
-        text, logits = network(batch)
+        """From the logits of all labels. Two readings of a document are made in one go, with a chance for each."""
+        network, consistency = self.network, self.settings.consistency
+        text, logits = network(batch.twice() if consistency else batch)
+        readings = logits.split(len(batch))
+        text = Encoded(*(each[: len(batch)] for each in text))
         classification = partial(
             classification_loss, targets=batch.aims, settings=self.settings, positive_weights=self.weights
         )
-        parts = [*network.method.losses(Seen(network.encoder, batch, text, logits, step, classification)).values()]
-        readings = [logits]
-        if self.settings.consistency:
-            readings.append(network(batch)[1])
-            parts.append(self.settings.consistency * disagreement(*readings))
+        seen = Seen(network.encoder, batch, text, readings[0], step, classification)
+        parts = [*network.method.losses(seen).values()]
+        if consistency:
+            parts.append(consistency * disagreement(*readings))
         if not network.method.replaces_loss:
             parts += [classification(each) / len(readings) for each in readings]
         return parts

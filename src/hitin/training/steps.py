@@ -65,6 +65,7 @@ class Steps:
         self.stepper = accelerator.prepare(self.optimiser)
         self.recorder = self._recorder()
         loss = model.run.loss
+        self.readings = 2 if loss.consistency and not train.in_pairs else 1  # of each document
         if train.in_pairs and (loss.consistency or loss.smoothing or loss.linear_teacher):
             note("with so many labels, training goes without consistency, smoothing and a linear teacher")
         if self.norms and accelerator.num_processes > 1 and not self.settings.sync_norm:
@@ -90,7 +91,7 @@ class Steps:
         documents, total = sum(map(len, group)), torch.zeros((), device=self.device)
         own = self.own(group)
         for number, (rows, counting) in enumerate(own, start=1):
-            self._introduce(len(group[number - 1]), counting)
+            self._introduce(self.readings * len(group[number - 1]), counting)
             weight = counting / documents * processes  # the gradient becomes the mean over processes
             total += self._learn(source.batch(rows), step, weight, is_last=number == len(own)) * counting
         self._move(step)
