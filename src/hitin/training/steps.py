@@ -58,14 +58,14 @@ class Steps:
         if model.run.loss.positive_weights != "none":
             weights = positive_weights(counts, len(train), model.run.loss.positive_weights).to(self.device)
         edges = torch.from_numpy(np.array(model.taxonomy.edges)).to(self.device)
-        objective = Objective(self.network, model.run.loss, edges, weights)
+        in_turn = self.device.type == "cpu" or (self.settings.sync_norm and accelerator.num_processes > 1)
+        objective = Objective(self.network, model.run.loss, edges, weights, reads_in_turn=in_turn)
         # what is sharded adds up its gradients itself
         self.plain = accelerator.prepare_model(objective, device_placement=False, evaluation_mode=self.is_sharded)
         self.objective: Any = torch.compile(self.plain, dynamic=True) if self.settings.compile else self.plain
         self.stepper = accelerator.prepare(self.optimiser)
         self.recorder = self._recorder()
         loss = model.run.loss
-        self.readings = 2 if loss.consistency and not train.in_pairs else 1  # of each document
         if train.in_pairs and (loss.consistency or loss.smoothing or loss.linear_teacher):
             note("with so many labels, training goes without consistency, smoothing and a linear teacher")
         if self.norms and accelerator.num_processes > 1 and not self.settings.sync_norm:
@@ -91,7 +91,7 @@ class Steps:
         documents, total = sum(map(len, group)), torch.zeros((), device=self.device)
         own = self.own(group)
         for number, (rows, counting) in enumerate(own, start=1):
-            self._introduce(self.readings * len(group[number - 1]), counting)
+            self._introduce(len(group[number - 1]), counting)
             weight = counting / documents * processes  # the gradient becomes the mean over processes
             total += self._learn(source.batch(rows), step, weight, is_last=number == len(own)) * counting
         self._move(step)
