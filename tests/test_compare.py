@@ -201,6 +201,7 @@ def test_a_result_stands_while_what_it_was_made_with_is_still_usual(tmp_path: Pa
     assert written(text)
     assert written(text.replace("\nseed = 0", "\nseed = 7"))
     assert written(text.replace("leaf_dropout = 0.1\n", ""))  # from before there was such an option
+    assert not written(text.replace("width = 8\n", ""))  # an option that now is otherwise than by itself
     assert not written(text.replace("leaf_dropout = 0.1", "leaf_dropout = 0.2"))  # when that was usual
     assert not written(text + "\n[more]\nknob = 1\n")  # when there was another
     assert "leaf_dropout" not in hitin.row.chosen["method"]

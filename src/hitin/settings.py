@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
@@ -186,6 +186,13 @@ def options_of(run: Run) -> frozenset[str]:
 def all_options() -> frozenset[str]:
     """Every option that some method or text encoder knows."""
     return frozenset({"method", "encoder"}.union(*map(_names, _SECTIONS.values())))
+
+
+def is_plain(section: str, name: str, value: object) -> bool:
+    """Whether an option of a section has the value that it has by itself, whatever else is chosen."""
+    known = (each for settings in _SECTIONS.get(section, ()) for each in fields(settings))
+    defaults = [each.default for each in known if each.name == name]
+    return any(value == (list(default) if isinstance(default, tuple) else default) for default in defaults)
 
 
 def presets() -> list[str]:

@@ -17,7 +17,7 @@ from hitin.locking import LOCK
 from hitin.methods import METHODS, WholeMethod
 from hitin.model_folder import remove_tree
 from hitin.option_values import TOML_ERRORS
-from hitin.settings import Run
+from hitin.settings import Run, is_plain
 
 FORMAT = 1
 RESULT = "result.json"
@@ -207,15 +207,20 @@ def result_in(folder: Path, run: str) -> dict[str, Any] | None:
 
 
 def _agrees(before: str, now: str) -> bool:
-    """Whether all that a run said before is what it says now. The seed is that of the cell."""
+    """Whether all that a run said before is what it says now. The seed is that of the cell.
+
+    What it did not say there was not to choose yet: it was then as the setting by itself is.
+    """
     try:
         said, known = tomllib.loads(before), tomllib.loads(now)
     except TOML_ERRORS:  # no result of ours
         return False
+    pairs = {(section, name) for each in (said, known) for section, options in each.items() for name in options}
     return all(
-        name in known.get(section, {}) and known[section][name] == value
-        for section, options in said.items()
-        for name, value in options.items()
+        known[section][name] == said[section][name]
+        if name in known.get(section, {}) and name in said.get(section, {})
+        else name in known.get(section, {}) and is_plain(section, name, known[section][name])
+        for section, name in pairs
         if name not in {*_DEPENDS_ON_NOTHING, "seed"}
     )
 
