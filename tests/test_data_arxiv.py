@@ -1,9 +1,11 @@
 """arXiv from snapshots of the same shape, with invented papers."""
 
 import gzip
+import io
 import json
 import subprocess
 import sys
+import zipfile
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -192,6 +194,50 @@ def test_the_command_writes_packed_snapshots_the_same(dump: Path, tmp_path: Path
     assert result.exit_code == 0, result.output
 
 
+def test_the_zip_of_kaggle_is_read_as_it_is(dump: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "archive.zip"
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("__MACOSX/._arxiv-metadata-oai-snapshot.json", b"\x00\x05")
+        archive.writestr("arxiv/", b"")
+        archive.write(dump, "arxiv/arxiv-metadata-oai-snapshot.json")
+    places: list[tuple[str, int, int]] = []
+    papers = [*read_papers(dump)] * 7
+    with zipfile.ZipFile(tmp_path / "more.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("arxiv.json", dump.read_bytes() * 7)
+    assert [*read_papers(packed)] == papers[:300]
+    assert [*read_papers(tmp_path / "more.zip", lambda *place: places.append(place))] == papers
+    name, size = str(tmp_path / "more.zip"), (tmp_path / "more.zip").stat().st_size
+    assert [(place[0], place[2]) for place in places] == [(name, size)] * 2
+    assert 0 < places[0][1] <= places[1][1] <= size
+
+
+def test_a_zip_that_cannot_be_read_is_told_and_nothing_is_written(dump: Path, tmp_path: Path, run: Run) -> None:
+    def told(content: bytes) -> str:
+        (tmp_path / "archive.zip").write_bytes(content)
+        result = run("data", "arxiv", tmp_path / "archive.zip", "--out", tmp_path / "out")
+        assert result.exit_code == 2
+        assert not (tmp_path / "out").exists()
+        assert str(tmp_path / "archive.zip") in result.stderr
+        return result.stderr
+
+    def packed(*names: str) -> bytes:
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in names:
+                archive.write(dump, name)
+        return out.getvalue()
+
+    whole = packed("snapshot.json")
+    assert "zip data is damaged or cut short" in told(whole[: len(whole) // 2])
+    assert "damaged or cut short" in told(whole[:200] + bytes(50) + whole[250:])
+    assert "there are 2; it holds: a.json, b.json" in told(packed("a.json", "b.json"))
+    assert "there are 0; it holds: readme.txt" in told(packed("readme.txt"))
+    locked = bytearray(whole)
+    locked[locked.index(b"PK\x01\x02") + 8] |= 1
+    locked[6] |= 1
+    assert "encrypted" in told(bytes(locked))
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -199,6 +245,7 @@ def test_the_command_writes_packed_snapshots_the_same(dump: Path, tmp_path: Path
         ('{"id": "1", "title": null, "abstract": "a", "categories": "cs.CL"}', "its 'title' is None"),
         ('{"id": "1", "title": "t", "abstract": "a", "categories": " "}', "the paper '1' has no category"),
         ('{"id": "1", "title": "t", "abst', "the JSON is broken"),
+        ('{"id": "1", "title": "t", "abst', "Is the snapshot whole? Download it again"),
         ("[1, 2]", "not an object"),
     ],
 )
@@ -219,8 +266,6 @@ def test_a_dump_that_cannot_be_used_is_told(dump: Path, tmp_path: Path, run: Run
     assert "no category is given to 1,000 of them" in result.stderr
     result = run("data", "arxiv", "-", "--out", tmp_path / "out")
     assert "read twice" in result.stderr
-    (tmp_path / "arxiv.zip").write_bytes(b"PK\x03\x04" + bytes(100))
-    assert "Unpack it" in run("data", "arxiv", tmp_path / "arxiv.zip", "--out", tmp_path / "out").stderr
     cut = tmp_path / "cut.json.gz"
     cut.write_bytes(gzip.compress(dump.read_bytes())[:-20])
     assert "damaged or cut short" in run("data", "arxiv", cut, "--out", tmp_path / "out").stderr

@@ -4,7 +4,9 @@ import bz2
 import gzip
 import lzma
 import sys
+import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +15,9 @@ from hitin.extras import need
 
 SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+
+ZIP = b"PK\x03\x04"
+"""How a zip archive begins, and a spreadsheet, which is one."""
 
 _ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
@@ -41,6 +46,15 @@ def open_compressed(compression: str, file: Any, mode: str) -> Any:
     return library.open(file, mode)
 
 
+def open_zipped(file: Any, choose: Callable[[list[str]], str]) -> Any:
+    """The file of a zip archive that `choose` names among all of them, unpacked as it is read."""
+    with zipfile.ZipFile(file) as archive:
+        try:
+            return archive.open(choose(archive.namelist()))
+        except RuntimeError as error:  # a password, or a compression that is not known
+            raise zipfile.BadZipFile(str(error)) from error
+
+
 def _timeless_gzip(path: str | Path) -> gzip.GzipFile:
     """Written without the time and the name of the file, which gzip keeps otherwise."""
     stream = Path(path).open("wb")  # noqa: SIM115
@@ -56,5 +70,8 @@ def zstd() -> ModuleType:
 
 def reading_errors() -> tuple[type[Exception], ...]:
     """What is raised for data that cannot be had, or is damaged or cut short."""
-    errors: tuple[type[Exception], ...] = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
+    errors: tuple[type[Exception], ...] = (
+        *(EOFError, OSError, ValueError),
+        *(zlib.error, lzma.LZMAError, zipfile.BadZipFile),
+    )
     return (*errors, sys.modules[_ZSTD].ZstdError) if _ZSTD in sys.modules else errors

@@ -43,7 +43,15 @@ def is_there(path: str | Path) -> bool:
 class Source:
     """A file opened for reading: decompressed, its encoding known, its lines counted. `-` is standard input."""
 
-    def __init__(self, path: str | Path, *, encoding: str | None = None, limit: int = LINE_LIMIT) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        encoding: str | None = None,
+        limit: int = LINE_LIMIT,
+        member: Callable[[list[str]], str] | None = None,
+    ) -> None:
+        """`member` names the file of a zip archive that is read, among all that are in it; without, none is."""
         self.name = "standard input" if str(path) == STANDARD_INPUT else str(path)
         self.limit = limit
         self.line = 0
@@ -52,10 +60,13 @@ class Source:
         self._stream: Any = self._file
         try:
             self.size = os.fstat(self._file.fileno()).st_size
+            if member and self._is_zip():
+                self.compression = "zip"
+                self._stream = self._guard(lambda: compression.open_zipped(self._file, member))
             start, self._stream = self._with_start(8)
-            self.compression = compression.recognise(start)
-            if self.compression:
-                self._stream = compression.open_compressed(self.compression, self._stream, "rb")
+            if inner := compression.recognise(start):
+                self.compression = inner
+                self._stream = compression.open_compressed(inner, self._stream, "rb")
             self.head, self._stream = self._with_start(_HEAD)
             self.suffix = compression.format_suffix(path)
             self._refuse_what_is_no_text()
@@ -131,6 +142,13 @@ class Source:
         copy.seek(0)
         return copy
 
+    def _is_zip(self) -> bool:
+        if not self._file.seekable():
+            return False
+        start = self._guard(lambda: self._file.read(len(compression.ZIP)))
+        self._file.seek(0)
+        return start == compression.ZIP
+
     def _with_start(self, size: int) -> tuple[bytes, io.BufferedReader]:
         """The first bytes of the stream, however slowly they come, and a stream that still has them."""
         start = self._guard(lambda: _read_fully(self._stream, size))
@@ -164,7 +182,7 @@ class Source:
         """Read, and say it plainly when the bytes cannot be had."""
         try:
             return read()
-        except UnicodeError:
+        except (UnicodeError, InputError):
             raise
         except compression.reading_errors() as error:
             if self.compression:
@@ -189,7 +207,7 @@ class Source:
     def _refuse_what_is_no_text(self) -> None:
         if not self.head:
             raise self.error("the file is empty", kind="empty-file", remedy="Give a file that has content.")
-        if self.head.startswith(b"PK\x03\x04"):
+        if self.head.startswith(compression.ZIP):
             raise self.error(
                 "this is a zip archive or a spreadsheet",
                 kind="unreadable",

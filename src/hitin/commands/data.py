@@ -185,7 +185,7 @@ def _note(text: str) -> None:
 @data.command()
 def arxiv(
     dump: Annotated[
-        str, typer.Argument(metavar="DUMP", help="arxiv-metadata-oai-snapshot.json; also .gz .bz2 .xz .zst.")
+        str, typer.Argument(metavar="DUMP", help="arxiv-metadata-oai-snapshot.json; also its .zip .gz .bz2 .xz .zst.")
     ],
     out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/arxiv",
     single: Annotated[
@@ -201,13 +201,14 @@ def arxiv(
 ) -> None:
     """Write arXiv: title and abstract of a paper to its categories, from a snapshot of arXiv's metadata.
 
-    The snapshot is free (CC0), a paper a line. With `--single` labels are archive > category, otherwise
-    group > category, in physics group > archive > category. 64 % are for training, 16 % for validation, 20 % for test.
+    The snapshot is free (CC0), a paper a line; the zip of Kaggle need not be unpacked. With `--single` labels are
+    archive > category, otherwise group > category, in physics group > archive > category. 64 % are for training, 16 %
+    for validation, 20 % for test.
 
     Examples:
 
         hitin data arxiv arxiv-metadata-oai-snapshot.json --out arxiv
-        hitin data arxiv arxiv-metadata-oai-snapshot.json --single --out arxiv-single
+        hitin data arxiv archive.zip --single --out arxiv-single
         hitin data arxiv arxiv-metadata-oai-snapshot.json --documents 0 --least 100 --out arxiv-all
     """
     from hitin.datasets.arxiv import ArxivSettings, write_arxiv

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.cells import text_of
+from hitin.compression import format_suffix
 from hitin.datasets.arxiv_categories import archive_path, current, group_path, labels_of
 from hitin.datasets.files import DataFiles, Split, write_data
 from hitin.documents import Document
@@ -155,9 +156,9 @@ def _documents(papers: Iterable[Paper], chosen: Chosen, settings: ArxivSettings)
 
 
 def read_papers(dump: str | Path, progress: FileProgress | None = None) -> Iterator[Paper]:
-    """The papers of a snapshot, one by one; what is wrong is told with its line."""
-    with Source(dump) as source:
-        for line, record in read_records(source, columns=list, format="jsonl"):
+    """The papers of a snapshot, one by one; what is wrong is told with its line. It may be in a zip, as on Kaggle."""
+    with Source(dump, member=lambda names: _snapshot_in(names, str(dump))) as source:
+        for line, record in read_records(source, columns=list, format="jsonl", on_error=_raise_bad_line):
             try:
                 yield _paper(record)
             except InputError as error:
@@ -165,6 +166,24 @@ def read_papers(dump: str | Path, progress: FileProgress | None = None) -> Itera
                 raise
             if progress and line % 1000 == 0:
                 progress(source.name, source.position, source.size)
+
+
+def _raise_bad_line(error: InputError) -> None:
+    error.remedy = "Is the snapshot whole? Download it again, or take the line out."
+    raise error
+
+
+def _snapshot_in(names: list[str], file: str) -> str:
+    """The file of a zip archive that is a snapshot."""
+    found = [name for name in names if format_suffix(name) == ".json" and not name.startswith("__MACOSX/")]
+    if len(found) == 1:
+        return found[0]
+    raise InputError(
+        f"one .json should be in this zip archive, and there are {len(found)}; it holds: {listed(names)}",
+        kind="missing-file",
+        file=file,
+        remedy="Unpack it, and give arxiv-metadata-oai-snapshot.json.",
+    )
 
 
 def _paper(record: Record) -> Paper:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.etree.ElementTree import ParseError
 
+from hitin.compression import ZIP
 from hitin.errors import InputError, first_line, listed, shown
 from hitin.extras import need
 from hitin.files import Source
@@ -128,7 +129,7 @@ def _text_cells(table: Path, encoding: str | None) -> Iterator[tuple[int, list[o
 def _is_zip(table: Path) -> bool:
     try:
         with table.open("rb") as file:
-            return file.read(4) == b"PK\x03\x04"
+            return file.read(len(ZIP)) == ZIP
     except OSError:
         return False  # of which reading it as text tells more
 
