@@ -152,3 +152,10 @@ def test_reading_is_the_closure_and_reading_again_changes_nothing(taxonomy: Taxo
         assert found.given == given_ids
         again = reader.read([taxonomy.labels[label] for label in found.ids])
         assert (again.ids, again.is_complete) == (found.ids, True)
+
+
+@pytest.mark.parametrize("mark", [", ", "; ", ";", "\n"])
+def test_several_labels_with_another_mark_are_told_how_to_be_written(mark: str) -> None:
+    labels = TAXONOMY.labels[:2]
+    assert LabelReader(TAXONOMY).nearest(mark.join(labels)) == "|".join(labels)
+    assert LabelReader(TAXONOMY).nearest(f"{labels[0]}{mark}nothing of the kind") in (None, *TAXONOMY.labels)

@@ -1,6 +1,7 @@
 """`hitin taxonomy`: a tree out of documents whose labels are paths."""
 
 import json
+import shlex
 from tempfile import TemporaryDirectory
 
 from hypothesis import given
@@ -65,7 +66,14 @@ def test_labels_that_are_no_paths_are_refused_with_the_remedy(run: Run, write: W
     documents = write("tickets.csv", "text,label\na,Battery\nb,Screen\n")
     result = run("taxonomy", documents, "--out", documents.parent / "taxonomy.tsv")
     assert result.exit_code == 2
-    for word in ("tickets.csv:2", "no label is a path", "Battery", "Device > Battery", "tabs in between"):
+    for word in (
+        "tickets.csv:2",
+        "no label is a path",
+        "Battery",
+        "Device > Battery",
+        "tabs in between",
+        "columns parent and child",
+    ):
         assert word in result.stderr
     nothing = write("nothing.csv", "text,label\na,\n")
     assert "no document has a label" in run("taxonomy", nothing, "--out", "taxonomy.tsv").stderr
@@ -87,6 +95,27 @@ def test_a_taxonomy_that_somebody_changed_is_not_replaced(run: Run, write: Write
     assert out.read_text() == "Root\tMine\n"
     assert run("taxonomy", documents, "--out", out, "--overwrite").exit_code == 0
     assert run("taxonomy", documents, "--out", out).exit_code == 0  # the same again
+
+
+def test_the_command_that_comes_next_has_the_options_of_this_one(run: Run, write: Write) -> None:
+    documents = write("tickets.csv", "body;category\na;Gerät/Akku\nb;Gerät/Größe\n".encode("latin-1"))
+    keys = ("--text-key", "body", "--label-key", "category", "--separator", "/", "--encoding", "latin-1")
+    for name in ("taxonomy.tsv", "taxonomy.csv", "taxonomy.json"):
+        result = run("taxonomy", documents, "--out", documents.parent / name, *keys)
+        hitin, *words = shlex.split(result.stdout.splitlines()[-1])
+        assert hitin == "hitin"
+        assert run(*words).exit_code == 0, (words, run(*words).output)
+
+
+def test_paths_that_run_together_are_told_and_the_mark_that_belongs_there(run: Run, write: Write) -> None:
+    rows = 'text;label\na;Device > Sound, volume\nb;Billing > Refund\nc;"Device > Screen{}Billing > Refund"\n'
+    for mark in (", ", "; ", " ,"):
+        documents = write("tickets.csv", rows.replace("{}", mark))
+        warning = run("taxonomy", documents, "--out", documents.parent / "taxonomy.tsv", "--overwrite").stderr
+        assert "1 path looks like several labels, such as 'Device > Screen" in warning
+        assert "Put | between" in warning
+    documents = write("tickets.csv", rows.replace("{}", " | "))
+    assert not run("taxonomy", documents, "--out", documents.parent / "taxonomy.tsv", "--overwrite").stderr
 
 
 def test_documents_in_place_of_a_taxonomy_are_told_of_the_command(run: Run, write: Write) -> None:

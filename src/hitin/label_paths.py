@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from hitin.documents import Document
 from hitin.errors import InputError, shown
-from hitin.labels import DELIMITER, names_in
+from hitin.labels import DELIMITER, OTHER_DELIMITERS, names_in
 from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.builder import Homonyms, TaxonomyBuilder
@@ -15,6 +16,14 @@ class Place(NamedTuple):
 
     file: str | None = None
     line: int | None = None
+
+
+def taxonomy_of(documents: Iterable[Document], *, separator: str | None = None, root: str | None = ROOT) -> Taxonomy:
+    """The tree that the labels of documents make up, where these are paths."""
+    paths = LabelPaths(separator=separator, root=root)
+    for document in documents:
+        paths.add(document.labels, document.file, document.line)
+    return paths.taxonomy()
 
 
 class LabelPaths:
@@ -50,6 +59,12 @@ class LabelPaths:
                 above.setdefault(name, set()).add(path[:at])
         return [name for name, places in above.items() if len(places) > 1]
 
+    def run_together(self) -> list[str]:
+        """Paths that look like several, such as `A > B, C > D`, which begins at the top again after the comma."""
+        paths = self._paths()
+        tops = {path[0] for path in paths}
+        return [PATH_SEPARATOR.join(path) for path in paths if any(_ends_in(name, tops) for name in path[1:-1])]
+
     def taxonomy(self, homonyms: Homonyms | None = None) -> Taxonomy:
         """The tree of all paths. By itself a name in several places is several labels, called by their paths."""
         builder = TaxonomyBuilder(homonyms=homonyms or ("separate" if self.homonyms() else "merge"), root=self._root)
@@ -82,6 +97,15 @@ class LabelPaths:
         return tuple(names[1:] if len(names) > 1 and names[0] == self._root else names)
 
 
+def _ends_in(name: str, tops: set[str]) -> bool:
+    """Whether a label of the top stands at the end of a name, after a mark that people write between labels."""
+    return any(
+        char in OTHER_DELIMITERS and name[at:].strip() in tops
+        for at, char in enumerate(name, start=1)
+        if at < len(name)
+    )
+
+
 def _no_path(first: tuple[str, Place] | None) -> InputError:
     """No label says what it stands under."""
     if first is None:
@@ -94,6 +118,7 @@ def _no_path(first: tuple[str, Place] | None) -> InputError:
         line=place.line,
         remedy=(
             "Write labels as paths, such as Device > Battery (--separator names another mark than >), or write the "
-            "taxonomy yourself: a line for each parent, with its children after it and tabs in between."
+            "taxonomy yourself: a line for each parent, with its children after it and tabs in between; or a CSV with "
+            "the columns parent and child."
         ),
     )

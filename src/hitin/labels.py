@@ -13,6 +13,9 @@ from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS, folded, label_name
 from hitin.taxonomy import Taxonomy
 
 DELIMITER = "|"
+OTHER_DELIMITERS = (";", ",", "\n")
+"""What people also write between several labels; names may hold these, so that they part nothing by themselves."""
+
 _CACHE = 200_000  # names, and label numbers, remembered at most
 _COMPARED = 200_000  # labels that a misspelling is compared with
 
@@ -129,7 +132,12 @@ class LabelReader:
         return labels
 
     def nearest(self, label: str) -> str | None:
-        """The label that is spelt most like this one, if any is close. Of very many only case and blanks count."""
+        """The label that is spelt most like this one, if any is close. Of very many only case and blanks count.
+
+        Several labels with another mark in between, such as `A; B`, are written as they are read: `A|B`.
+        """
+        if several := self._several(label):
+            return several
         wanted = folded(label)
         if wanted in self._by_spelling:
             return self._by_spelling[wanted]
@@ -143,6 +151,13 @@ class LabelReader:
         best = nlargest(20, self._by_spelling, key=shared)
         likeness, spelling = max((SequenceMatcher(None, wanted, spelling).ratio(), spelling) for spelling in best)
         return self._by_spelling[spelling] if likeness >= 0.6 else None
+
+    def _several(self, label: str) -> str | None:
+        for mark in OTHER_DELIMITERS:
+            names = [name.strip() for name in label.split(mark)]
+            if len(names) > 1 and all(map(self._look_up, names)):
+                return self._delimiter.join(names)
+        return None
 
     @cached_property
     def _by_spelling(self) -> dict[str, str]:

@@ -1,12 +1,13 @@
 """`hitin taxonomy`."""
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import errors_as_json, file_progress
+from hitin.commands.console import errors_as_json, file_progress, warn
 
 if TYPE_CHECKING:
     from hitin.files import FileProgress
@@ -47,6 +48,7 @@ def taxonomy(
         hitin taxonomy train.jsonl test.jsonl --label-key category --separator /
     """
     from hitin.label_paths import LabelPaths
+    from hitin.names import ROOT
 
     paths = LabelPaths(separator=options.unescaped(separator), root=root)
     with errors_as_json(as_json):
@@ -58,7 +60,17 @@ def taxonomy(
         facts = {"taxonomy": out, "documents": count, "labels": len(found), "levels": list(found.level_sizes)}
         typer.echo(json.dumps(facts | {"homonyms": paths.homonyms()}, indent=2))
     else:
-        typer.echo(_show(found, count, out, documents, paths.homonyms()))
+        again = {
+            "--separator": separator,
+            "--root": None if root == ROOT else root,
+            "--text-key": text_key,
+            "--label-key": label_key,
+            "--encoding": encoding,
+            "--taxonomy-encoding": "utf-8" if encoding else None,  # as it is written
+        }
+        told = [word for option, value in again.items() if value is not None for word in (option, value)]
+        typer.echo(_show(found, count, [out, *documents, *told], paths.homonyms()))
+    warn(_doubts(paths.run_together()))
 
 
 def _collect(
@@ -105,14 +117,23 @@ def _write(found: "Taxonomy", out: str, root: str, overwrite: bool) -> None:
     found.write(out, root=root)
 
 
-def _show(found: "Taxonomy", count: int, out: str, documents: list[str], homonyms: list[str]) -> str:
-    """A few lines for people."""
+def _doubts(run_together: list[str]) -> Iterator[str]:
+    """What may be another tree than was meant."""
+    from hitin.errors import shown
+
+    if run_together:
+        count = f"{len(run_together):,} {'path looks' if len(run_together) == 1 else 'paths look'} like several labels"
+        yield f"{count}, such as {shown(run_together[0])}. Put | between the labels of a document, and begin anew."
+
+
+def _show(found: "Taxonomy", count: int, words: list[str], homonyms: list[str]) -> str:
+    """A few lines for people; `words` are what the next command is told."""
     from hitin.commands.labelled import command
     from hitin.errors import listed, printable
 
     levels = ", ".join(f"{size:,} on level {level}" for level, size in enumerate(found.level_sizes, start=1))
-    lines = [f"{printable(out, most=1000)}: {len(found):,} labels of {count:,} documents ({levels})"]
+    lines = [f"{printable(words[0], most=1000)}: {len(found):,} labels of {count:,} documents ({levels})"]
     if homonyms:
         called = "labels are called by their paths" if homonyms[0] not in found else "each is one label"
         lines.append(f"  in several places: {listed(homonyms, most=3)}; {called}")
-    return "\n".join([*lines, "Next:", f"  {printable(command('check', out, *documents), most=1000)}"])
+    return "\n".join([*lines, "Next:", f"  {printable(command('check', *words), most=1000)}"])
