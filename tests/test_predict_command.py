@@ -390,6 +390,14 @@ def test_several_files_are_scored_together_in_chunks(model: Path, run: Run, monk
     assert chunks == expected
 
 
+def test_labels_with_another_separator_are_scored_and_tuned_on(model: Path, run: Run, write: Write) -> None:
+    slashes = write("test.csv", (TICKETS / "test.csv").read_text(encoding="utf-8").replace(" > ", "/"))
+    assert "/" in slashes.read_text(encoding="utf-8")
+    for words in (("evaluate", model), ("tune", model, "--dry-run")):
+        expected = json.loads(run(*words, TICKETS / "test.csv", "--json").stdout)
+        assert json.loads(run(*words, slashes, "--separator", "/", "--json").stdout) == expected
+
+
 def test_the_weights_of_another_epoch_can_be_scored(model: Path, run: Run, tmp_path: Path) -> None:
     for best in ("select", "micro", "macro"):
         assert run("evaluate", model, TICKETS / "test.csv", "--best", best).exit_code == 0

@@ -79,6 +79,14 @@ def test_a_separator_can_be_named(write: Write) -> None:
     assert Taxonomy.read(tabs, format="paths", separator="\t") == HEALTH
 
 
+@pytest.mark.parametrize("name", ["t.tsv", "t.csv", "t.json"])
+def test_a_separator_that_is_for_the_documents_alone_does_not_change_how_a_taxonomy_is_read(
+    tmp_path: Path, name: str
+) -> None:
+    HEALTH.write(tmp_path / name)
+    assert Taxonomy.read(tmp_path / name, separator="/") == HEALTH
+
+
 def test_commas_in_names_do_not_make_a_semicolon_file_a_comma_file(write: Write) -> None:
     path = write("semi.csv", "Health, Care;Injury\nHealth, Care;Diet\n")
     assert Taxonomy.read(path).labels == ("Health, Care", "Injury", "Diet")

@@ -39,6 +39,7 @@ def evaluate(
     ] = None,
     device: options.Device = options.DeviceName.auto,
     runtime: Runtime = RuntimeName.auto,
+    separator: options.Separator = None,
     text_key: options.TextKey = None,
     label_key: options.LabelKey = None,
     encoding: options.Encoding = None,
@@ -75,7 +76,9 @@ def evaluate(
             others = scoring.load_baselines(model, baseline or (), device=device.value, own=not no_baseline)
             for other in others.values():
                 other.decisions_ = deciding.changed(other.decisions_)
-        reading = Reading(encoding=encoding, text_key=text_key, label_key=label_key)
+        reading = Reading(
+            separator=options.unescaped(separator), encoding=encoding, text_key=text_key, label_key=label_key
+        )
         with file_progress() as progress:
             found = scoring.evaluate_files(
                 classifier, documents, reading, progress, baselines=others, wants_report=report is not None

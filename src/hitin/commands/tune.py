@@ -47,6 +47,7 @@ def tune(
     ] = options.CalibrationKind.auto,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the table; leave the model as it is.")] = False,
     device: options.Device = options.DeviceName.auto,
+    separator: options.Separator = None,
     text_key: options.TextKey = None,
     label_key: options.LabelKey = None,
     encoding: options.Encoding = None,
@@ -88,7 +89,9 @@ def tune(
             classifier = load_classifier(model, device=device.value)
             if not dry_run:
                 check_writable(tuning.decisions_file(model))
-        reading = Reading(encoding=encoding, text_key=text_key, label_key=label_key)
+        reading = Reading(
+            separator=options.unescaped(separator), encoding=encoding, text_key=text_key, label_key=label_key
+        )
         with file_progress() as progress:
             held = tuning.read_documents(classifier, documents or (), reading, progress)
         with watching() as watcher:

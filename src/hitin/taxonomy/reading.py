@@ -93,7 +93,7 @@ def read_taxonomy(
         raise InputError("the separator of paths is empty", kind="bad-option", remedy="Leave it out, or name one.")
     with Source(path, encoding=encoding) as source:
         if format == "auto":
-            format = "paths" if separator is not None else recognise(source, root)
+            format = "paths" if separator and _has_paths(source, separator) else recognise(source, root)
         builder = TaxonomyBuilder(homonyms=homonyms, root=root, file=source.name)
         try:
             if format == "paths":
@@ -126,6 +126,13 @@ def recognise(source: Source, root: str | None = ROOT) -> Format:
     if lines and all(line.count(delimiter) == 1 for line in lines):
         return "edges"
     return "paths"
+
+
+def _has_paths(source: Source, separator: str) -> bool:
+    """Whether a named separator is for this file. It may be for the documents' labels alone: others show their form."""
+    lines = source.head_lines
+    has_columns = any("\t" in line.strip() for line in lines) or _is_header(lines, _delimiter(lines))
+    return "\t" in separator or not (has_columns or source.suffix == ".json")
 
 
 def _read_hiagm(builder: TaxonomyBuilder, source: Source) -> None:
@@ -166,7 +173,8 @@ def _read_edges(builder: TaxonomyBuilder, source: Source) -> None:
                 f"the row has {len(cells)} columns where {width} are expected: {shown(row)}",
                 kind="bad-row",
                 line=line,
-                remedy="Put names that hold the delimiter in double quotes. For a path a line, say --format paths.",
+                remedy="Put names that hold the delimiter in double quotes. Where there are more columns, call "
+                "one parent and one child in the first row. For a path a line, say --format paths.",
             )
         parent, child = cells[parent_at], cells[child_at]
         if child:
