@@ -121,6 +121,9 @@ def test_paths_that_run_together_are_told_and_the_mark_that_belongs_there(run: R
 def test_documents_in_place_of_a_taxonomy_are_told_of_the_command(run: Run, write: Write) -> None:
     documents = write("tickets.csv", TICKETS)
     assert "hitin taxonomy DOCUMENTS" in run("check", documents).stderr
+    for rows in ("text,category\nIt dies.,Device > Battery\n", "Topic;Text\nBilling;Twice!\n"):
+        assert "hitin taxonomy DOCUMENTS" in run("check", write("others.csv", rows)).stderr
+    assert run("check", write("media.csv", "Media,text\nMedia,sound\n")).exit_code == 0
 
 
 @given(st.lists(st.lists(NAMES, min_size=1, max_size=4), min_size=1, max_size=8))

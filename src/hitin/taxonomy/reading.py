@@ -27,6 +27,7 @@ FORMATS: dict[str, str] = {
 
 _PARENTS = {"parent", "parents", "parent_label", "parent_name", "parent_id"}
 _CHILDREN = {"child", "children", "child_label", "child_name", "child_id"}
+_COLUMNS_OF_LABELS = {"category", "categories", "class", "classes", "tag", "tags", "topic", "topics"}
 _PAIRS = {("source", "target"), ("from", "to"), ("broader", "narrower"), ("category", "subcategory")}
 
 
@@ -158,7 +159,7 @@ def _read_edges(builder: TaxonomyBuilder, source: Source) -> None:
         if number == 0 and has_header and (header := _header(cells)):
             (parent_at, child_at), width = header, len(cells)
             continue
-        if number == 0 and len(set(cells).intersection(TEXT_KEYS + LABEL_KEYS)) > 1:
+        if number == 0 and _names_documents(cells):
             raise source.error(
                 f"these look like documents, with the columns {listed(cells)}",
                 kind="bad-taxonomy",
@@ -181,6 +182,14 @@ def _read_edges(builder: TaxonomyBuilder, source: Source) -> None:
             builder.add(parent or None, child, line)
         elif parent:
             builder.label(parent, line)
+
+
+def _names_documents(cells: list[str]) -> bool:
+    """Whether a first row is that of documents, with a column of texts and one of labels."""
+    names = {cell.lower() for cell in cells}
+    return len(names.intersection(TEXT_KEYS + LABEL_KEYS)) > 1 or bool(
+        names.intersection(TEXT_KEYS) and names.intersection(_COLUMNS_OF_LABELS)
+    )
 
 
 def _rows(source: Source, delimiter: str) -> Rows:
