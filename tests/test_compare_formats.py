@@ -6,11 +6,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from hitin.compare.cells import Row
 from hitin.compare.facts import facts
+from hitin.compare.figures import figures
 from hitin.compare.formats import to_latex, to_markdown, write_results
 from hitin.compare.listing import to_csv
 from hitin.compare.results import Results
@@ -171,13 +173,32 @@ def test_latex_tables_are_whole_and_no_title_is_a_command(tmp_path: Path) -> Non
 
 def test_the_same_results_give_the_same_bytes_in_whatever_order_cells_come(tmp_path: Path) -> None:
     found = everything(tmp_path)
+
+    def written() -> dict[str, bytes]:
+        paths = [path for path in tmp_path.rglob("*") if path.suffix in (".md", ".csv", ".tex", ".html", ".svg")]
+        return {path.name: path.read_bytes() for path in paths}
+
     files = write_results(found.plan, found.cells, tmp_path, resamples=200)
-    before = [path.read_bytes() for path in files]
+    before = written()
+    assert len(before) > len(files)
     for kept in tmp_path.rglob("resampled.npz"):
         kept.unlink()
-    again = write_results(found.plan, reversed(found.cells), tmp_path, resamples=200)
-    assert [path.read_bytes() for path in again] == before
+    assert write_results(found.plan, reversed(found.cells), tmp_path, resamples=200) == files
+    assert written() == before
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_figures_are_files_that_stand_by_themselves(tmp_path: Path) -> None:
+    found = everything(tmp_path)
+    *_, folder = write_results(found.plan, found.cells, tmp_path, resamples=200)
+    shown = sorted(folder.iterdir())
+    on_page = [figure for view in found.views for data in view.data for figure in figures(view, data)]
+    assert len(shown) == len(on_page) > 4
+    for path in shown:
+        root = ElementTree.fromstring(path.read_text())
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert "var(" not in path.read_text()
+    assert any(path.name.endswith("-micro-f1-height.svg") for path in shown)
 
 
 def test_the_command_to_go_on_names_no_folder_of_this_machine(tmp_path: Path) -> None:

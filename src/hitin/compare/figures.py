@@ -27,6 +27,8 @@ _UNSPLIT = " Grey: not measured apart."
 class Figure:
     """A picture with its title and what is to be said of it."""
 
+    name: str
+    """Among those of a table on a data set."""
     title: str
     about: str
     svg: str
@@ -53,7 +55,8 @@ def _against_parameters(view: View, data: DataSet) -> Iterator[Figure]:
         if len(points) > 1:
             title = f"{data.title}: {SCORE_TITLES[metric]} against trainable parameters"
             axes = Axes("Trainable parameters (logarithmic)", f"{SCORE_TITLES[metric]}, %", is_log=True)
-            yield Figure(title, _deviations(points), scatter(title, points, axes, _powers(points)))
+            about = _deviations(points)
+            yield Figure(f"{metric}-parameters", title, about, scatter(title, points, axes, _powers(points)))
 
 
 def _powers(points: list[Point]) -> list[tuple[float, str]]:
@@ -79,7 +82,7 @@ def _by_height(view: View, data: DataSet) -> Iterator[Figure]:
             title = f"{data.title}: {SCORE_TITLES[metric]} against the height K of the coding tree"
             axes = Axes("Height K of the coding tree", f"{SCORE_TITLES[metric]}, %")
             texts = [(float(height), str(height)) for height in sorted(set(heights))]
-            yield Figure(title, _deviations(points), curve(title, points, axes, texts))
+            yield Figure(f"{metric}-height", title, _deviations(points), curve(title, points, axes, texts))
 
 
 def _point(line: Line, data: DataSet, metric: str, x: float, place: str) -> Point:
@@ -110,7 +113,7 @@ def _cost_bars(view: View, data: DataSet, cost: str, title: str) -> Iterator[Fig
         split = [len(row.parts) > 1 for row in rows]
         about = (_SPLIT if any(split) else "") + (_UNSPLIT if any(split) and not all(split) else "")
         full = f"{data.title}: {title[0].lower()}{title[1:]}"
-        yield Figure(full, about, bars(full, rows))
+        yield Figure(cost, full, about, bars(full, rows))
 
 
 def _cost_hint(cost: str, value: Value, parts: tuple[float, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The files of results. Markdown and LaTeX are written here, the CSV by `listing`, the page by `page`."""
+"""The files of results. Markdown and LaTeX are written here, others by `listing`, `page` and `pictures`."""
 
 import re
 import unicodedata
@@ -9,6 +9,7 @@ from hitin.compare.cells import Cell, Plan
 from hitin.compare.facts import facts
 from hitin.compare.listing import to_csv
 from hitin.compare.page import to_html
+from hitin.compare.pictures import FOLDER, pictures
 from hitin.compare.results import Results, gather
 from hitin.compare.sentences import sentences
 from hitin.compare.statistics import RESAMPLES
@@ -18,13 +19,17 @@ from hitin.writing import write_text
 
 
 def write_results(plan: Plan, cells: Iterable[Cell], folder: str | Path, *, resamples: int = RESAMPLES) -> list[Path]:
-    """Write all that the finished cells tell into the folder; the same results give the same files, to the byte."""
+    """Write all that the finished cells tell into the folder; the same results give the same files, to the byte.
+
+    Answered are the files to look at, and the folder of figures.
+    """
     results = gather(plan, cells, Path(folder), resamples=resamples)
     written = {"tables.md": to_markdown, "tables.csv": to_csv, "tables.tex": to_latex, "index.html": to_html}
     texts = {Path(folder) / name: no_surrogates(write(results)) for name, write in written.items()}
-    for path, text in texts.items():
+    drawn = {Path(folder) / FOLDER / name: no_surrogates(picture) for name, picture in pictures(results)}
+    for path, text in (texts | drawn).items():
         write_text(path, [text])
-    return list(texts)
+    return [*texts, *([Path(folder) / FOLDER] if drawn else [])]
 
 
 # Markdown.
