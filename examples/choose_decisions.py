@@ -10,10 +10,12 @@ The second line asks a model of yours, a folder of `hitin train`.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
-from hitin import HierarchicalTextClassifier, Taxonomy, read_documents
+from hitin import Document, HierarchicalTextClassifier, HitinError, read_documents
 from hitin.decisions import Decisions
+from hitin.label_paths import taxonomy_of
 
 DATA = Path(__file__).resolve().parent / "diagnoses"
 POLICIES = ("raw", "consistent", "top-down", "single-path", "top-k")
@@ -26,28 +28,24 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--train", default=DATA / "train.csv", help="what to train on, without --model; labels are paths"
     )
-    parser.add_argument("--tune", help="documents to choose on, which the model was not trained on")
+    parser.add_argument(
+        "--tune", help="documents to choose on, which the model was not trained on; otherwise a fifth of --train"
+    )
     parser.add_argument("--test", default=DATA / "test.csv", help="documents to score, which had no part in any choice")
+    parser.add_argument("--text-key", help="the column of the texts, if not text")
+    parser.add_argument("--label-key", help="the column of the labels, if not label")
     parser.add_argument("--epochs", type=int, default=10)
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    if chosen.model and not chosen.tune:
+        parser.error("--model needs --tune: documents that it was not trained on")
+    return chosen
 
 
 Labelled = tuple[list[str], list[tuple[str, ...]]]  # texts, and the labels of each
 
 
-def read(file: str | Path) -> Labelled:
-    documents = list(read_documents(file))
+def parted(documents: list[Document]) -> Labelled:
     return [document.text for document in documents], [document.labels for document in documents]
-
-
-def trained(documents: Labelled, taxonomy: Taxonomy, epochs: int) -> tuple[HierarchicalTextClassifier, Labelled]:
-    """A small model, and the documents that were kept from it to choose on."""
-    texts, labels = documents
-    kept = slice(0, None, 5)  # every fifth
-    learnt = [at for at in range(len(texts)) if at % 5]
-    classifier = HierarchicalTextClassifier(taxonomy, encoder="bag", epochs=epochs)
-    classifier.fit([texts[at] for at in learnt], [labels[at] for at in learnt], (texts[kept], labels[kept]))
-    return classifier, (texts[kept], labels[kept])
 
 
 def show(name: str, decisions: Decisions, classifier: HierarchicalTextClassifier, test: Labelled) -> None:
@@ -63,13 +61,21 @@ def show(name: str, decisions: Decisions, classifier: HierarchicalTextClassifier
 
 def main() -> None:
     chosen = options()
-    test = read(chosen.test)
+    keys = {"text_key": chosen.text_key, "label_key": chosen.label_key}
+    tested = list(read_documents(chosen.test, **keys))
+    held = list(read_documents(chosen.tune, **keys)) if chosen.tune else []
     if chosen.model:
-        classifier, tune_on = HierarchicalTextClassifier.load(chosen.model), read(chosen.tune or chosen.test)
+        classifier = HierarchicalTextClassifier.load(chosen.model)
     else:
-        train = read(chosen.train)
-        taxonomy = Taxonomy.from_paths(path.split(" > ") for labels in (*train[1], *test[1]) for path in labels)
-        classifier, tune_on = trained(train, taxonomy, chosen.epochs)
+        learnt = list(read_documents(chosen.train, **keys))
+        if not held:
+            held = learnt[::5]
+            del learnt[::5]
+        classifier = HierarchicalTextClassifier(
+            taxonomy_of([*learnt, *held, *tested]), encoder="bag", epochs=chosen.epochs
+        )
+        classifier.fit(*parted(learnt), parted(held))
+    tune_on, test = parted(held), parted(tested)
     print(f"{'':<24} micro-F1 macro-F1 precision recall consistent nothing")
 
     # 1. Each policy with what suits it best. `tune` leaves the choice in `decisions_`, and answers all that was tried.
@@ -90,4 +96,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except HitinError as error:  # what is wrong with the input, and the remedy
+        sys.exit(f"error: {error}")

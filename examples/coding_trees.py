@@ -9,10 +9,11 @@ The default is the taxonomy of tickets, 20 labels.
 """
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
-from hitin import CodingTree, Taxonomy, structural_entropy
+from hitin import CodingTree, HitinError, Taxonomy, structural_entropy
 from hitin.coding_tree import Graph, coding_tree
 from hitin.coding_tree.construction import Method
 
@@ -22,11 +23,14 @@ METHODS: tuple[Method, ...] = ("optimal", "paper", "taxonomy", "random")
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("taxonomy", nargs="?", default=HERE / "tickets" / "taxonomy.tsv")
+    parser.add_argument("taxonomy", nargs="?", default=HERE / "tickets" / "taxonomy.tsv", help="the file of labels")
     parser.add_argument("--heights", type=int, nargs="+", default=[2, 3], help="of the trees")
     parser.add_argument("--seeds", type=int, default=5, help="random trees to take the mean of")
     parser.add_argument("--out", type=Path, default=Path("runs/coding-trees.html"), help=".html or .svg")
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    if chosen.out.suffix not in (".html", ".svg"):
+        parser.error(f"--out ends in .html or .svg, not in {chosen.out.suffix or chosen.out.name}")
+    return chosen
 
 
 def table(taxonomy: Taxonomy, heights: list[int], seeds: int) -> None:
@@ -76,4 +80,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (HitinError, ValueError) as error:  # what is wrong with the input, and the remedy
+        sys.exit(f"error: {error}")

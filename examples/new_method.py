@@ -11,6 +11,7 @@ docs/methods.md has the whole interface, and how a method comes to be known to t
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,9 @@ from statistics import mean, stdev
 import torch
 from torch import Tensor, nn
 
-from hitin import HierarchicalTextClassifier, Taxonomy, read_documents
+from hitin import HierarchicalTextClassifier, HitinError, Taxonomy, read_documents
 from hitin.encoders.interface import Encoded, Widths
+from hitin.label_paths import taxonomy_of
 from hitin.methods import METHODS, NeuralMethod
 from hitin.methods.interface import Method
 from hitin.metrics import Scores
@@ -60,7 +62,9 @@ METHODS["neighbours"] = NeuralMethod(NeighboursSettings, Neighbours)
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", default=DATA / "train.csv", help="documents whose labels are paths")
-    parser.add_argument("--test", default=DATA / "test.csv")
+    parser.add_argument("--test", default=DATA / "test.csv", help="documents to score")
+    parser.add_argument("--text-key", help="the column of the texts, if not text")
+    parser.add_argument("--label-key", help="the column of the labels, if not label")
     parser.add_argument("--methods", nargs="+", default=["flat", "hitin", "neighbours"])
     parser.add_argument("--encoder", default="bag")
     parser.add_argument("--epochs", type=int, default=10)
@@ -75,9 +79,10 @@ def shown(values: Sequence[float]) -> str:
 
 def main() -> None:
     chosen = options()
-    train, test = list(read_documents(chosen.train)), list(read_documents(chosen.test))
-    taxonomy = Taxonomy.from_paths(label.split(" > ") for each in (*train, *test) for label in each.labels)
-    print(f"{taxonomy}, {len(train)} documents to train on, {len(test)} to test on, {chosen.seeds} seeds")
+    keys = {"text_key": chosen.text_key, "label_key": chosen.label_key}
+    train, test = list(read_documents(chosen.train, **keys)), list(read_documents(chosen.test, **keys))
+    taxonomy = taxonomy_of([*train, *test])
+    print(f"{taxonomy}, {len(train)} documents to train on, {len(test)} to test on, seeds: {chosen.seeds}")
     print(f"{'method':<12} {'micro-F1':>14} {'macro-F1':>14}")
     for method in chosen.methods:
         found: list[Scores] = []
@@ -91,4 +96,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except HitinError as error:  # what is wrong with the input, and the remedy
+        sys.exit(f"error: {error}")

@@ -11,10 +11,12 @@ is fine-tuned. The default data is a chapter of ICD-10-CM, 1,174 diagnoses.
 """
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
-from hitin import HierarchicalTextClassifier, Taxonomy, read_documents
+from hitin import HierarchicalTextClassifier, HitinError, read_documents
+from hitin.label_paths import taxonomy_of
 from hitin.training.log import Watcher
 
 DATA = Path(__file__).resolve().parent / "diagnoses"
@@ -37,21 +39,23 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("encoder", help="the folder or the name of a transformer")
     parser.add_argument("--train", default=DATA / "train.csv", help="documents whose labels are paths")
-    parser.add_argument("--test", default=DATA / "test.csv")
+    parser.add_argument("--test", default=DATA / "test.csv", help="documents to score")
+    parser.add_argument("--text-key", help="the column of the texts, if not text")
+    parser.add_argument("--label-key", help="the column of the labels, if not label")
     parser.add_argument("--pooling", default="cls", choices=["cls", "mean", "pooler"], help="the document's vector")
     parser.add_argument("--max-length", type=int, default=64, help="tokens of a document")
     parser.add_argument("--freeze", action="store_true", help="leave the transformer as it is")
     parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--out", default="runs/pretrained")
+    parser.add_argument("--out", default="runs/pretrained", help="the folder of the model")
     return parser.parse_args()
 
 
 def main() -> None:
     chosen = options()
-    train, test = list(read_documents(chosen.train)), list(read_documents(chosen.test))
-    taxonomy = Taxonomy.from_paths(label.split(" > ") for document in (*train, *test) for label in document.labels)
+    keys = {"text_key": chosen.text_key, "label_key": chosen.label_key}
+    train, test = list(read_documents(chosen.train, **keys)), list(read_documents(chosen.test, **keys))
     classifier = HierarchicalTextClassifier(
-        taxonomy,
+        taxonomy_of([*train, *test]),
         encoder=chosen.encoder,
         text_pooling=chosen.pooling,
         max_length=chosen.max_length,
@@ -74,4 +78,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except HitinError as error:  # what is wrong with the input, and the remedy
+        sys.exit(f"error: {error}")

@@ -17,6 +17,12 @@ from tests.training_harness import tiny_bert
 
 EXAMPLES = REPOSITORY / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+TICKETS = {
+    "Gerät dies": "Device > Battery",
+    "It is dark": "Device > Screen",
+    "Dark and dear": "Device > Screen | Billing > Refund",
+    "Charged twice": "Billing > Refund, partly",
+}
 
 
 @pytest.fixture
@@ -67,6 +73,54 @@ def test_from_a_csv_to_a_model_that_is_kept(example: Example) -> None:
     assert 0.6 < low < middle < high  # it has learnt something
     classifier = HierarchicalTextClassifier.load(example.folder / "model")
     assert "G40-G47 Episodic and paroxysmal disorders" in classifier.predict(["Migraine with aura"])[0]
+
+
+def test_a_csv_of_another_form_is_read_or_told_how(example: Example) -> None:
+    rows = [f"{word} {number};{label}" for number in range(12) for word, label in TICKETS.items()]
+    table = example.folder / "mine.csv"
+    table.write_text("\n".join(["text;category", *rows]), encoding="latin-1")
+    with pytest.raises(SystemExit, match="--encoding"):
+        example("from_csv.py", table, "--label-key", "category")
+    mine = (table, "--encoding", "latin-1", "--epochs", 1, "--out", "model")
+    with pytest.raises(SystemExit, match="no column is called 'label'"):
+        example("from_csv.py", *mine)
+    assert "Taxonomy(6 labels, 2 levels, tree)" in example("from_csv.py", *mine, "--label-key", "category")
+
+
+def test_labels_that_are_single_names_need_the_file_of_the_tree(example: Example) -> None:
+    table, tree = example.folder / "mine.csv", example.folder / "tree.csv"
+    rows = [f"It dies {number},Battery\nIt is dark {number},Screen" for number in range(10)]
+    table.write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    tree.write_text("parent,child\nDevice,Battery\nDevice,Screen\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="no label is a path"):
+        example("from_csv.py", table)
+    told = example("from_csv.py", table, "--taxonomy", tree, "--epochs", 1, "--out", "model")
+    assert "Taxonomy(3 labels, 2 levels, tree)" in told
+    assert set(re.findall("^  got  (.*)$", told, re.MULTILINE)) <= {
+        *("nothing", "Device", "Device > Battery", "Device > Screen", "Device > Battery | Device > Screen")
+    }
+
+
+def test_several_paths_are_several_labels_in_every_example(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(METHODS, "neighbours", raising=False)  # and so afterwards
+    table = example.folder / "mine.csv"
+    rows = [f"{word} {number};{label}" for number in range(6) for word, label in TICKETS.items()]
+    table.write_text("\n".join(["text;category", *rows]), encoding="utf-8")
+    data = ("--train", table, "--test", table, "--label-key", "category", "--epochs", 1)
+    told = example("new_method.py", *data, "--seeds", 1, "--methods", "flat")
+    METHODS.pop("neighbours")
+    assert "Taxonomy(6 labels, 2 levels, tree)" in told
+    assert "auto" in example("choose_decisions.py", *data)
+    assert "auto" in example("choose_decisions.py", *data, "--tune", table)
+
+
+def test_what_an_example_cannot_do_is_told_before_anything_is_done(example: Example, tickets: Path) -> None:
+    for name, *arguments in (("choose_decisions.py", "--model", tickets), ("coding_trees.py", "--out", "tree.pdf")):
+        with pytest.raises(SystemExit) as ended:
+            example(str(name), *arguments)
+        assert ended.value.code == 2
+    with pytest.raises(SystemExit, match="the height of a coding tree"):
+        example("coding_trees.py", "--heights", 0)
 
 
 def test_a_transformer_reads_the_documents(example: Example) -> None:
