@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hitin import InputError, Taxonomy, read_documents
-from hitin.datasets import nyt
+from hitin.datasets import xml_files
 from hitin.datasets.id_lists import read_lists
 from hitin.datasets.nyt import find_months, frequent_labels, read_labels, taxonomy_of, write_nyt
 from tests.conftest import Run
@@ -134,10 +134,33 @@ def test_unpacked_months_are_the_same_and_so_is_the_folder_data(tmp_path: Path) 
     )
 
 
+def test_lists_of_hiagm_have_the_year_alone_and_only_its_months_are_read(tmp_path: Path) -> None:
+    folder, ids = archive(tmp_path / "in"), tmp_path / "ids"
+    (folder / "data" / "1999").mkdir()
+    (folder / "data" / "1999" / "03.tgz").write_bytes(b"no archive")
+    ids.mkdir()
+    for split, names in LISTS.items():
+        paths = [f"Nytimes/{name[:5]}{name[11:]}\n" for name in names]
+        (ids / f"idnewnyt_{split}.json").write_text("".join(paths))
+    assert {one.when for one in read_lists(ids).values()} == {"1987", "2007"}
+    write_nyt(folder, ids, tmp_path / "out")
+    assert [*found(tmp_path / "out")["val"]] == ["0000203"]
+    shutil.rmtree(folder / "data" / "2007")
+    assert "years are not there at all: 2007" in str(refused(folder, ids, tmp_path / "other"))
+
+
+@pytest.mark.parametrize("entry", ["1987-01-25", "article7", "12345678901", "7.xml.gz", "1987/01/25/", "x7.xml"])
+def test_what_ends_in_digits_is_no_article_for_that(entry: str, tmp_path: Path) -> None:
+    ids = lists(tmp_path / "ids")
+    (ids / "nyt_val.txt").write_text(entry)
+    with pytest.raises(InputError, match="names no article"):
+        read_lists(ids)
+
+
 @pytest.mark.parametrize("entry", ['"{}",', "/any/where/data/{}", ".\\data\\{}"])
 def test_lists_may_have_paths_of_any_kind(entry: str, tmp_path: Path) -> None:
     articles = read_lists(lists(tmp_path / "ids", entry))
-    assert [(number, one.split, one.month) for number, one in articles.items()] == [
+    assert [(number, one.split, one.when) for number, one in articles.items()] == [
         (1, "train", "1987/01"),
         (2, "train", "1987/01"),
         (203, "val", "1987/02"),
@@ -186,7 +209,7 @@ def test_missing_articles_and_months_are_named(tmp_path: Path) -> None:
     (folder / "data" / "1987" / "01.tgz").unlink()
     error = refused(folder, lists(tmp_path / "ids"), tmp_path / "out")
     assert error.message.startswith("2 of the listed articles are not in the archive: 1987/01/01/0000001.xml, 1987")
-    assert "months are not there at all: 1987/01" in str(error)
+    assert "months or years are not there at all: 1987/01" in str(error)
 
 
 def test_a_wrong_folder_is_told_what_it_looks_like(tmp_path: Path) -> None:
@@ -249,7 +272,7 @@ def test_damaged_archives_articles_and_labels_are_named(tmp_path: Path, monkeypa
         error = refused(folder, ids, tmp_path / "out")
         assert said in error.message
         assert error.file == str(day / "0000203.xml")
-    monkeypatch.setattr(nyt, "LARGEST", 5)
+    monkeypatch.setattr(xml_files, "LARGEST", 5)
     assert "MiB" in str(refused(folder, ids, tmp_path / "out"))
 
 

@@ -1,8 +1,10 @@
 """RCV1-v2: discs and token files of the same shape, with invented stories; wrong, partial and re-ordered ones."""
 
 import gzip
+import io
 import json
 import shutil
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
@@ -167,6 +169,28 @@ def test_unpacked_days_and_packed_appendices_are_the_same(tmp_path: Path) -> Non
     assert found(tmp_path / "out") == expected()
 
 
+@pytest.mark.parametrize("name", ["rcv1.tar.xz", "RCV1.tar.gz", "rcv1.tgz"])
+def test_the_archive_of_all_days_is_read_as_it_is(name: str, tmp_path: Path) -> None:
+    folder = discs(tmp_path / "in")
+    mode = "w:xz" if name.endswith("xz") else "w:gz"
+    with tarfile.open(folder / name, mode) as packed:  # type: ignore[call-overload]
+        packed.add(folder / "disc1" / "codes.zip", "rcv1/codes/codes.zip")
+        for number, topics in STORIES.items():
+            story = tarfile.TarInfo(f"rcv1/19960820/{number}newsML.xml")
+            content = news(number, topics)
+            story.size = len(content)
+            packed.addfile(story, io.BytesIO(content))
+    write_rcv1(folder, tmp_path / "beside")  # what was unpacked is taken, and no story comes twice
+    shutil.rmtree(folder / "disc1")
+    shutil.rmtree(folder / "disc2")
+    write_rcv1(folder, tmp_path / "out")
+    assert found(tmp_path / "out") == found(tmp_path / "beside") == expected()
+    (folder / name).write_bytes((folder / name).read_bytes()[:400])
+    error = refused(folder, tmp_path / "other")
+    assert "archive is damaged or cut short" in error.message
+    assert error.file == str(folder / name)
+
+
 def test_without_the_list_of_topics_they_are_those_of_the_stories(tmp_path: Path) -> None:
     folder = discs(tmp_path / "in")
     (folder / TOPICS).unlink()
@@ -318,7 +342,7 @@ def test_a_zip_that_is_cut_short_is_named(tmp_path: Path) -> None:
     archive = folder / "disc2" / "19970819.zip"
     archive.write_bytes(archive.read_bytes()[:-40])
     error = refused(folder, tmp_path / "out")
-    assert "zip archive is damaged" in error.message
+    assert "archive is damaged" in error.message
     assert error.file == str(archive)
 
 

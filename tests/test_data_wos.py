@@ -324,6 +324,24 @@ def test_an_abstract_that_is_no_text_any_more_is_told_and_its_row_stays(
     assert any(words in said for said in found.warnings)
 
 
+def test_spreadsheets_of_other_kinds_are_told(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.create_chartsheet()
+    book.remove(book.worksheets[0])
+    book.save(tmp_path / "chart.xlsx")
+    with pytest.raises(InputError, match="damaged or cut short"):
+        wos(tmp_path / "chart.xlsx")
+    table = write_sheet(tmp_path / "Data.xlsx", rows_of()[1:], header=[str(cell) for cell in rows_of()[0]])
+    with pytest.raises(InputError, match="The first row of the first sheet names them"):
+        wos(table)
+    locked = bytearray(table.read_bytes())
+    for sign, at in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
+        locked[locked.index(sign) + at] |= 1
+    table.write_bytes(locked)
+    with pytest.raises(InputError, match="encrypted"):
+        wos(table)
+
+
 def test_an_empty_cell_of_a_spreadsheet_is_an_empty_abstract(tmp_path: Path) -> None:
     found = wos(write_sheet(tmp_path / "Data.xlsx", changed(rows_of(), 49, "Abstract", None)))
     assert found.documents[49].text == ""

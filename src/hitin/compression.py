@@ -48,11 +48,11 @@ def open_compressed(compression: str, file: Any, mode: str) -> Any:
 
 def open_zipped(file: Any, choose: Callable[[list[str]], str]) -> Any:
     """The file of a zip archive that `choose` names among all of them, unpacked as it is read."""
-    with zipfile.ZipFile(file) as archive:
-        try:
+    try:
+        with zipfile.ZipFile(file) as archive:
             return archive.open(choose(archive.namelist()))
-        except RuntimeError as error:  # a password, or a compression that is not known
-            raise zipfile.BadZipFile(str(error)) from error
+    except RuntimeError as error:  # a password, or a compression that is not known
+        raise zipfile.BadZipFile(str(error)) from error
 
 
 def _timeless_gzip(path: str | Path) -> gzip.GzipFile:

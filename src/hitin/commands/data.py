@@ -117,8 +117,8 @@ def rcv1(
 ) -> None:
     """Write RCV1-v2: a story of Reuters to its topics, in the paper's splits.
 
-    PATH holds, in it or in folders below, the stories: the zips of the days (19960820.zip ...), the `*newsML.xml` in
-    them, or the five token files `lyrl2004_tokens_*.dat`. And of the appendices of LYRL2004 rcv1.topics.hier.orig,
+    PATH holds, in it or in folders below, the stories: rcv1.tar.xz, the zips of the days (19960820.zip ...), the
+    `*newsML.xml` in them, or the five token files `lyrl2004_tokens_*.dat`. And of the appendices of LYRL2004 rcv1.topics.hier.orig,
     rcv1-v2.topics.qrels (without, the topics are those in the XML), and for the XML lyrl2004_tokens_train.dat or
     rcv1v2-ids.dat, which tell the stories for training. All of them may be .gz.
 

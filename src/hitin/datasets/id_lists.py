@@ -11,14 +11,16 @@ from hitin.errors import InputError, listed, shown
 from hitin.files import Source
 
 _NAMES: dict[Split, tuple[str, ...]] = {"train": ("train",), "val": ("val", "dev"), "test": ("test",)}
-_ENTRY = re.compile(r"(?:(?P<month>(?:19|20)\d\d/\d\d)/\d\d/)?(?P<number>\d{1,9})(?:\.xml)?$", re.IGNORECASE)
+_WHEN = r"(?:(?P<when>(?:19|20)\d\d(?:/\d\d(?=/\d\d/))?)/(?:\d\d/)?)?"
+_ENTRY = re.compile(rf"(?:^|/){_WHEN}(?P<number>\d{{1,9}})(?:\.xml)?$", re.IGNORECASE)
 
 
 class Listed(NamedTuple):
-    """An article of a list: its split, its month where the list has a path, and what it is called there."""
+    """An article of a list: its split, the month or the year where the list has a path, and what it is called there."""
 
     split: Split
-    month: str | None
+    when: str | None
+    """Such as `1987/01` or `1987`."""
     name: str
 
 
@@ -88,4 +90,4 @@ def _listed(entry: str, split: Split, source: Source, line: int) -> tuple[int, L
             line=line,
             remedy="An article is a path or a file's name, such as 1987/01/25/0008401.xml.",
         )
-    return int(found["number"]), Listed(split, found["month"], entry)
+    return int(found["number"]), Listed(split, found["when"], entry)

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from hitin.datasets.files import DataFiles, Split, check_folder_of_data, write_data
 from hitin.datasets.id_lists import Listed, read_lists
 from hitin.datasets.table1 import TABLE_1
-from hitin.datasets.xml_files import LARGEST, bad_xml, read_xml, text_of, too_large
+from hitin.datasets.xml_files import bad_xml, loose_file, packed_files, read_xml, text_of
 from hitin.documents import Document
 from hitin.errors import InputError, listed
 from hitin.files import FileProgress, Source
@@ -45,6 +45,10 @@ class Month:
     name: str
     """Such as `1987/01`."""
     path: Path
+
+    @property
+    def year(self) -> str:
+        return self.name[:4]
 
 
 def write_nyt(
@@ -92,8 +96,8 @@ def read_articles(
     months: Iterable[Month], wanted: Mapping[int, Listed], advance: FileProgress | None = None
 ) -> Iterator[Article]:
     """The articles that are wanted, month by month; an `InputError` at the end, if some are not there."""
-    needed = {one.month for one in wanted.values()}
-    looked = [month for month in months if None in needed or month.name in needed]
+    needed = {one.when for one in wanted.values()}
+    looked = [month for month in months if not needed.isdisjoint((None, month.name, month.year))]
     missing = dict(wanted)
     for done, month in enumerate(looked):
         if advance:
@@ -102,7 +106,7 @@ def read_articles(
             yield _article(number, data, file)
             del missing[number]
     if missing:
-        raise _missing(missing, {month.name for month in looked})
+        raise _missing(missing, {when for month in looked for when in (month.name, month.year)})
 
 
 def read_labels(path: Path) -> frozenset[str]:
@@ -195,30 +199,21 @@ def _files_of(month: Month, wanted: Mapping[int, Listed]) -> Iterator[tuple[int,
 def _loose(month: Path, wanted: Mapping[int, Listed]) -> Iterator[tuple[int, bytes, str]]:
     for path in sorted(month.rglob("*.xml")):
         if _ARTICLE.fullmatch(path.name) and int(path.stem) in wanted:
-            with path.open("rb") as file:
-                yield int(path.stem), _read(file, path.stat().st_size, str(path)), str(path)
+            yield int(path.stem), loose_file(path), str(path)
 
 
 def _packed(month: Path, wanted: Mapping[int, Listed]) -> Iterator[tuple[int, bytes, str]]:
-    with tarfile.open(month) as archive:
-        for member in archive:
-            name = member.name.rpartition("/")[2]
-            if member.isfile() and _ARTICLE.fullmatch(name) and int(name[:-4]) in wanted:
-                file, place = archive.extractfile(member), f"{month}/{member.name}"
-                assert file is not None  # being a plain file
-                yield int(name[:-4]), _read(file, member.size, place), place
+    def is_wanted(name: str) -> bool:
+        return _ARTICLE.fullmatch(name) is not None and int(name[:-4]) in wanted
 
-
-def _read(file: IO[bytes], size: int, name: str) -> bytes:
-    if size > LARGEST:
-        raise too_large(name)
-    return file.read()
+    for name, data, place in packed_files(month, is_wanted):
+        yield int(name[:-4]), data, place
 
 
 def _missing(missing: Mapping[int, Listed], looked: set[str]) -> InputError:
     named = [one.name for one in missing.values()]
-    gone = sorted({one.month for one in missing.values() if one.month is not None} - looked)
-    months = f"These months are not there at all: {listed(gone)}. " if gone else ""
+    gone = sorted({one.when for one in missing.values() if one.when is not None} - looked)
+    months = f"These months or years are not there at all: {listed(gone)}. " if gone else ""
     return InputError(
         f"{len(named):,} of the listed articles are not in the archive: {listed(named, 5)}",
         kind="missing-documents",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hitin.datasets.files import DataFiles, Split, check_folder_of_data, write_data
-from hitin.datasets.reuters import DAY, STORY, Story, number_in, token_numbers, token_stories, xml_stories
+from hitin.datasets.reuters import DAY, STORY, WHOLE, Story, number_in, token_numbers, token_stories, xml_stories
 from hitin.datasets.splits import train_test_rows
 from hitin.documents import Document
 from hitin.errors import InputError, listed, shown
@@ -46,7 +46,7 @@ class Rcv1Folder(NamedTuple):
     """Without, the topics are those in the XML."""
     training: Path
     days: tuple[Path, ...]
-    """Zips, and folders with XML; none where there are token files alone."""
+    """Zips, and folders with XML, or the archive of all; none where there are token files alone."""
     tokens: tuple[Path, ...]
 
 
@@ -80,8 +80,8 @@ def find_rcv1(folder: Path, ids: Path | None = None) -> Rcv1Folder:
             "there are no stories of Reuters in this folder, nor in those below it",
             kind="missing-file",
             file=str(folder),
-            remedy="It should hold the discs (19960820.zip ..., or the *newsML.xml in them), or the token files "
-            f"{TRAINING} and lyrl2004_tokens_test_pt0.dat to pt3.dat.",
+            remedy="It should hold the discs (rcv1.tar.xz, 19960820.zip ..., or the *newsML.xml in them), or the token "
+            f"files {TRAINING} and lyrl2004_tokens_test_pt0.dat to pt3.dat.",
         )
     hierarchy = _needed(folder, named, HIERARCHY)
     if days:
@@ -238,7 +238,10 @@ class _Closures:
 
 
 def _look_through(folder: Path) -> tuple[tuple[Path, ...], dict[str, Path]]:
-    """The days, zipped or as folders of XML, in their order; and the other files by name, less the .gz."""
+    """The days, zipped or as folders of XML, in their order; and the other files by name, less the .gz.
+
+    Without a day, the archive that all of them are in.
+    """
     if not folder.is_dir():
         problem = "this is a file, not a folder" if folder.exists() else "there is no such folder"
         raise InputError(
@@ -252,6 +255,7 @@ def _look_through(folder: Path) -> tuple[tuple[Path, ...], dict[str, Path]]:
         days += [Path(place)] * any(STORY.fullmatch(name) for name in files)
         for name in sorted(name for name in files if not STORY.fullmatch(name)):
             named.setdefault(name.removesuffix(".gz"), Path(place, name))
+    days = days or [path for path in named.values() if WHOLE.fullmatch(path.name)]
     return tuple(sorted(days, key=lambda day: (day.stem, str(day)))), named
 
 

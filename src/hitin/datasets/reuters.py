@@ -1,18 +1,21 @@
-"""The stories of Reuters' Corpus Volume 1: its XML, loose or in the zip of a day, and the token files of LYRL2004."""
+"""The stories of Reuters' Corpus Volume 1: its XML, loose, zipped by days or in one archive; LYRL2004's token files."""
 
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from tarfile import TarError
 from typing import NamedTuple
 from zipfile import BadZipFile, ZipFile
 
-from hitin.datasets.xml_files import LARGEST, bad_xml, read_xml, text_of, too_large
+from hitin.datasets.xml_files import LARGEST, bad_xml, loose_file, packed_files, read_xml, text_of, too_large
 from hitin.errors import InputError, shown
 from hitin.files import FileProgress, Source
 
 DAY = re.compile(r"\d{8}\.zip", re.IGNORECASE)
 """The archive of a day on the discs, such as `19960820.zip`. What else is zipped there are no stories."""
+WHOLE = re.compile(r"rcv1[^/]*\.(?:tar(?:\.\w+)?|tgz)", re.IGNORECASE)
+"""All days in one archive, `rcv1.tar.xz`, as it is downloaded."""
 STORY = re.compile(r"(\d+)newsML\.xml", re.IGNORECASE)
 
 _TOPICS = "bip:topics:1.0"
@@ -32,7 +35,7 @@ class Story(NamedTuple):
 
 
 def xml_stories(days: Sequence[Path], advance: FileProgress | None = None) -> Iterator[Story]:
-    """The stories of zips and of folders, day by day, those of a day by their numbers."""
+    """The stories of zips and of folders, day by day, those of a day by their numbers; of an archive as they come."""
     for done, day in enumerate(days):
         if advance:
             advance("stories", done, len(days))
@@ -76,19 +79,21 @@ def number_in(text: str, source: Source) -> int:
 def _files_of(day: Path) -> Iterator[tuple[bytes, str]]:
     """The bytes of each story of a day, and what it is called."""
     try:
-        yield from _loose(day) if day.is_dir() else _zipped(day)
-    except (BadZipFile, EOFError, OSError, RuntimeError, zlib.error) as error:
-        what = "the folder of this day cannot be read" if day.is_dir() else "the zip archive is damaged or cut short"
+        if day.is_dir():
+            yield from _loose(day)
+        elif DAY.fullmatch(day.name):
+            yield from _zipped(day)
+        else:
+            yield from ((data, place) for _, data, place in packed_files(day, lambda name: bool(STORY.fullmatch(name))))
+    except (BadZipFile, TarError, EOFError, OSError, RuntimeError, zlib.error) as error:
+        what = "the folder of this day cannot be read" if day.is_dir() else "the archive is damaged or cut short"
         remedy = "Copy or download it again."
         raise InputError(f"{what} ({error})", kind="unreadable", file=str(day), remedy=remedy) from error
 
 
 def _loose(day: Path) -> Iterator[tuple[bytes, str]]:
     for name in _in_order(path.name for path in day.iterdir()):
-        path = day / name
-        if path.stat().st_size > LARGEST:
-            raise too_large(str(path))
-        yield path.read_bytes(), str(path)
+        yield loose_file(day / name), str(day / name)
 
 
 def _zipped(day: Path) -> Iterator[tuple[bytes, str]]:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
-from xml.etree.ElementTree import ParseError
 
 from hitin.compression import ZIP
 from hitin.errors import InputError, first_line, listed, shown
@@ -25,7 +24,10 @@ PLACES = (SPREADSHEET, "Data.xlsx", "Meta-data/Data.txt", "Data.txt", "Meta-data
 
 _WORKBOOK = "xl/workbook.xml"  # what makes a zip a spreadsheet
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")  # how a spreadsheet writes characters that XML cannot hold
-_UNREADABLE = (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError, OSError, zlib.error, ParseError)
+_UNREADABLE = (  # of zipfile, zlib, the library, and whichever reader of XML it has
+    *(zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError),
+    *(AttributeError, LookupError, ValueError, TypeError, SyntaxError),
+)
 _ORIGINAL = f"Give the folder as it was unpacked, or its {SPREADSHEET}."
 
 
@@ -105,13 +107,13 @@ def is_spoilt(cell: str) -> bool:
     return re.fullmatch(r"#+|#(NAME\?|N/A|(REF|VALUE|DIV/0|NULL|NUM|SPILL|CALC)!)", cell.strip()) is not None
 
 
-def _wanted(available: Sequence[str]) -> list[str]:
+def _wanted(available: Sequence[str], where: str = "") -> list[str]:
     """The columns as the table spells them, or an error that names those that are missing."""
     spelt = {name.strip().casefold(): name for name in reversed(available)}
     missing = [name for name in COLUMNS if name.casefold() not in spelt]
     if missing:
         problem = f"this is not the table of WOS: no column is called {', '.join(missing)}"
-        raise InputError(f"{problem}; there are: {listed(list(available))}", kind="bad-row", remedy=_ORIGINAL)
+        raise InputError(f"{problem}; there are: {listed(list(available))}", kind="bad-row", remedy=where + _ORIGINAL)
     return [spelt[name.casefold()] for name in COLUMNS]
 
 
@@ -166,7 +168,7 @@ def _numbered(sheet: Any) -> Iterator[tuple[int, list[object]]]:
             continue
         if not wanted:
             header = ["" if cell is None else str(cell) for cell in cells]
-            wanted = [header.index(name) for name in _wanted(header)]
+            wanted = [header.index(name) for name in _wanted(header, "The first row of the first sheet names them. ")]
         else:
             yield number, [cells[at] if at < len(cells) else None for at in wanted]
 

@@ -6,7 +6,10 @@ some archives use without defining them, are read as what they stand for.
 """
 
 import re
+import tarfile
+from collections.abc import Callable, Iterator
 from html.entities import name2codepoint
+from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -41,6 +44,27 @@ def read_xml(data: bytes, file: str) -> Element:
             raise
         raise bad_xml("the XML is in an encoding that is not known", file, 1) from error
     return builder.close()
+
+
+def loose_file(path: Path) -> bytes:
+    """The bytes of a file, if it is not far too long."""
+    if path.stat().st_size > LARGEST:
+        raise too_large(str(path))
+    return path.read_bytes()
+
+
+def packed_files(archive: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes, str]]:
+    """The files of a tar archive whose names are wanted, as they come: the name, the bytes, and what it is called."""
+    with tarfile.open(archive, "r|*") as packed:
+        for member in packed:
+            name, place = member.name.rpartition("/")[2], f"{archive}/{member.name}"
+            if member.isfile() and wanted(name):
+                if member.size > LARGEST:
+                    raise too_large(place)
+                file = packed.extractfile(member)
+                assert file is not None  # being a plain file
+                yield name, file.read(), place
+            packed.members = []  # type: ignore[attr-defined]  # kept otherwise, and there may be very many
 
 
 def text_of(element: Element) -> str:
