@@ -118,9 +118,9 @@ def rcv1(
     """Write RCV1-v2: a story of Reuters to its topics, in the paper's splits.
 
     PATH holds, in it or in folders below, the stories: rcv1.tar.xz, the zips of the days (19960820.zip ...), the
-    `*newsML.xml` in them, or the five token files `lyrl2004_tokens_*.dat`. And of the appendices of LYRL2004 rcv1.topics.hier.orig,
-    rcv1-v2.topics.qrels (without, the topics are those in the XML), and for the XML lyrl2004_tokens_train.dat or
-    rcv1v2-ids.dat, which tell the stories for training. All of them may be .gz.
+    `*newsML.xml` in them, or the five token files `lyrl2004_tokens_*.dat`. And of the appendices of LYRL2004
+    rcv1.topics.hier.orig, rcv1-v2.topics.qrels (without, the topics are those in the XML), and for the XML
+    lyrl2004_tokens_train.dat or rcv1v2-ids.dat, which tell the stories for training. All of them may be .gz.
 
     Exit code: 0 written, 1 written, but `--check` finds a count that is not the paper's, 2 something cannot be read.
 
