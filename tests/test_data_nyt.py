@@ -286,7 +286,10 @@ def test_the_command_writes_and_says_how_labels_were_chosen(run: Run, tmp_path: 
     assert json.loads(result.stdout)["documents"] == {"train": 2, "val": 1, "test": 1}
     assert run("data", "nyt", ids, "--ids", ids, "--out", tmp_path / "other").exit_code == 2
     assert not (tmp_path / "other").exists()
-    assert run("data", "nyt", folder).exit_code == 2  # --ids is needed
+    result = run("data", "nyt", folder, "--out", tmp_path / "other")
+    assert result.exit_code == 2
+    assert "the lists of the articles for train, val and test are missing" in result.stderr
+    assert "with --ids" in result.stderr
 
 
 def test_months_come_in_their_order(tmp_path: Path) -> None:

@@ -213,11 +213,12 @@ def test_stories_that_are_not_of_version_2_are_left_out_and_counted(tmp_path: Pa
     assert notes[-1].endswith(f"not in {TOPICS}: 1")
 
 
-@pytest.mark.parametrize("name", ["rcv1v2-ids.dat", "training.txt"])
-def test_the_stories_for_training_may_come_as_a_list(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("entry", ["{}\n", "{}newsML.xml\r\n", "/any/19960820/{}newsML.xml\n", "disc1\\{}newsML.xml\n"])
+@pytest.mark.parametrize("name", ["rcv1v2-ids.dat", "rcv1v2-ids.dat.txt", "training.txt"])
+def test_the_stories_for_training_may_come_as_a_list(name: str, entry: str, tmp_path: Path) -> None:
     folder = discs(tmp_path / "in")
     (folder / TRAINING).unlink()
-    (folder / name).write_text("".join(f"{number}\n" for number in TRAIN))
+    (folder / name).write_text("".join(entry.format(number) for number in TRAIN))
     write_rcv1(folder, tmp_path / "out", ids=folder / name if name == "training.txt" else None)
     assert found(tmp_path / "out") == expected()
 
@@ -255,6 +256,14 @@ def test_a_missing_file_is_named_and_where_it_belongs(name: str, tmp_path: Path)
     assert error.message == f"{name} is missing"
     assert error.file == str(folder)
     assert "Put it into this folder" in str(error)
+
+
+@pytest.mark.parametrize("entry", ["2286 2287", "story", "9" * 5000])
+def test_a_list_that_has_no_numbers_is_told_what_it_should_have(entry: str, tmp_path: Path) -> None:
+    (tmp_path / "ids").write_text(entry)
+    error = refused(discs(tmp_path / "in"), tmp_path / "out", tmp_path / "ids")
+    assert "the number of a story on each line" in str(error)
+    assert (error.file, error.line) == (str(tmp_path / "ids"), 1)
 
 
 def test_a_missing_list_of_training_stories_is_named(tmp_path: Path) -> None:

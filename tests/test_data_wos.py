@@ -325,6 +325,26 @@ def test_an_abstract_that_is_no_text_any_more_is_told_and_its_row_stays(
     assert any(words in said for said in found.warnings)
 
 
+def test_where_the_table_may_be_is_told(tmp_path: Path) -> None:
+    def told(path: Path) -> str:
+        with pytest.raises(InputError) as caught:
+            wos(path)
+        return str(caught.value)
+
+    folder = tmp_path / "above" / "WebOfScience"
+    write_sheet(folder / "Meta-data" / "Data.xlsx", rows_of())
+    (folder / "WOS46985").mkdir()
+    assert f"Give {folder}" in told(tmp_path / "above")
+    assert f"Give {folder}" in told(folder / "WOS46985")
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    (packed / "WebOfScience.tar.gz").write_bytes(b"")
+    assert "still packed in WebOfScience.tar.gz" in told(packed)
+    assert "Unpack it, and give the folder." in told(packed / "WebOfScience.tar.gz")
+    (packed / "Data.xls").write_bytes(bytes.fromhex("D0CF11E0A1B11AE1"))
+    assert "Save the sheet as .xlsx" in told(packed / "Data.xls")
+
+
 def test_spreadsheets_of_other_kinds_are_told(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     book.create_chartsheet()

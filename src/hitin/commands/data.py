@@ -142,9 +142,11 @@ def rcv1(
 def nyt(
     path: Annotated[str, typer.Argument(metavar="PATH", help="The folder of LDC2008T19, which has `data` in it.")],
     ids: Annotated[
-        str,
-        typer.Option("--ids", metavar="FOLDER", help="The folder of three lists of articles: train, val and test."),
-    ],
+        str | None,
+        typer.Option(
+            "--ids", metavar="FOLDER", help="The folder of three lists of articles: train, val and test. Needed."
+        ),
+    ] = None,
     out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/nyt",
     labels: Annotated[
         str | None,

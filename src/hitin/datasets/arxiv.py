@@ -99,8 +99,8 @@ def write_arxiv(
     folder: str | Path, dump: str | Path, settings: ArxivSettings, progress: FileProgress | None = None
 ) -> DataFiles:
     """Choose among the papers of a snapshot, and write the taxonomy and the splits."""
-    if str(dump) == STANDARD_INPUT:
-        raise bad_option("the snapshot is read twice, which standard input cannot be", "Give a file.")
+    if str(dump) == STANDARD_INPUT or Path(dump).is_fifo():
+        raise bad_option("the snapshot is read twice, which standard input or a pipe cannot be", "Give a file.")
     census = Census()
     for paper in read_papers(dump, progress):
         if settings.takes(paper.categories):

@@ -24,8 +24,17 @@ class Listed(NamedTuple):
     name: str
 
 
-def read_lists(folder: Path) -> dict[int, Listed]:
+_THREE = (
+    "three files, with train, val and test in their names: lines such as 1987/01/25/0008401.xml. They are not part of "
+    "the archive."
+)
+
+
+def read_lists(folder: Path | None) -> dict[int, Listed]:
     """The listed articles by their numbers, from the three files of a folder."""
+    if folder is None:
+        problem = "the lists of the articles for train, val and test are missing"
+        raise InputError(problem, kind="missing-file", remedy=f"Name their folder with --ids: {_THREE}")
     files = _find_lists(folder)
     articles: dict[int, Listed] = {}
     for split, path in files.items():
@@ -59,8 +68,7 @@ def _find_lists(folder: Path) -> dict[Split, Path]:
                 f"the list of the articles for {split} {problem}",
                 kind="missing-file",
                 file=str(folder),
-                remedy="It should hold three files, with train, val and test in their names: lines such as "
-                "1987/01/25/0008401.xml. They are not part of the archive.",
+                remedy=f"It should hold {_THREE}",
             )
         found[split] = folder / fitting[0]
     return found

@@ -53,7 +53,7 @@ class Month:
 
 def write_nyt(
     source: str | Path,
-    ids: str | Path,
+    ids: str | Path | None,
     out: str | Path,
     *,
     labels: str | Path | None = None,
@@ -67,7 +67,7 @@ def write_nyt(
     """
     check_folder_of_data(out)
     months = find_months(Path(source))
-    wanted = read_lists(Path(ids))
+    wanted = read_lists(None if ids is None else Path(ids))
     known = None if labels is None else read_labels(Path(labels))
     articles: Iterable[Article] = read_articles(months, wanted, advance)
     if known is None:

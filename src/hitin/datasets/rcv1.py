@@ -14,7 +14,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hitin.datasets.files import DataFiles, Split, check_folder_of_data, write_data
-from hitin.datasets.reuters import DAY, STORY, WHOLE, Story, number_in, token_numbers, token_stories, xml_stories
+from hitin.datasets.reuters import (
+    DAY,
+    STORY,
+    WHOLE,
+    Story,
+    listed_number,
+    number_in,
+    token_numbers,
+    token_stories,
+    xml_stories,
+)
 from hitin.datasets.splits import train_test_rows
 from hitin.documents import Document
 from hitin.errors import InputError, listed, shown
@@ -140,7 +150,7 @@ def read_training(path: Path, note: Note) -> list[int]:
     """The numbers of the stories for training, in rising order: of a token file, a list, or a list of all stories."""
     with Source(path, encoding="latin-1") as source:
         is_tokens = source.first_line.startswith(".I")
-        numbers = [] if is_tokens else [number_in(line, source) for line in source.lines() if line.strip()]
+        numbers = [] if is_tokens else [listed_number(line, source) for line in source.lines() if line.strip()]
     numbers = list(token_numbers(path)) if is_tokens else numbers
     if twice := [number for number, count in Counter(numbers).items() if count > 1]:
         raise _bad_numbers(path, f"the story {twice[0]} comes twice")
@@ -238,7 +248,7 @@ class _Closures:
 
 
 def _look_through(folder: Path) -> tuple[tuple[Path, ...], dict[str, Path]]:
-    """The days, zipped or as folders of XML, in their order; and the other files by name, less the .gz.
+    """The days, zipped or as folders of XML, in their order; and the other files by name, less .gz and .txt.
 
     Without a day, the archive that all of them are in.
     """
@@ -254,7 +264,7 @@ def _look_through(folder: Path) -> tuple[tuple[Path, ...], dict[str, Path]]:
         days += [Path(place, name) for name in files if DAY.fullmatch(name)]
         days += [Path(place)] * any(STORY.fullmatch(name) for name in files)
         for name in sorted(name for name in files if not STORY.fullmatch(name)):
-            named.setdefault(name.removesuffix(".gz"), Path(place, name))
+            named.setdefault(name.removesuffix(".gz").removesuffix(".txt"), Path(place, name))  # as browsers save them
     days = days or [path for path in named.values() if WHOLE.fullmatch(path.name)]
     return tuple(sorted(days, key=lambda day: (day.stem, str(day)))), named
 

@@ -63,17 +63,26 @@ def token_numbers(path: Path) -> Iterator[int]:
                 yield number_in(line[2:], source)
 
 
-def number_in(text: str, source: Source) -> int:
+def listed_number(line: str, source: Source) -> int:
+    """The number on a line of a list, which may be the name of its file or a path."""
+    name = line.strip().replace("\\", "/").rpartition("/")[2]
+    story = STORY.fullmatch(name)
+    return number_in(
+        story[1] if story else name, source, "A list has the number of a story on each line, such as 2286."
+    )
+
+
+def number_in(text: str, source: Source, remedy: str = "Is this the file as it was downloaded?") -> int:
     """A number that stands on the line which was read last."""
     text = text.strip()
-    if not (text.isascii() and text.isdigit()):
-        raise source.error(
-            f"{shown(text)} is not the number of a story",
-            kind="bad-record",
-            line=source.line,
-            remedy="Is this the file as it was downloaded?",
-        )
+    if not _is_number(text):
+        problem = f"{shown(text)} is not the number of a story"
+        raise source.error(problem, kind="bad-record", line=source.line, remedy=remedy)
     return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
 
 
 def _files_of(day: Path) -> Iterator[tuple[bytes, str]]:
@@ -114,7 +123,7 @@ def _story(data: bytes, file: str) -> Story:
     """The title and the paragraphs; and the topics that Reuters gave it."""
     root = read_xml(data, file)
     number = root.get("itemid", "")
-    if root.tag != "newsitem" or not (number.isascii() and number.isdigit()):
+    if root.tag != "newsitem" or not _is_number(number):
         raise bad_xml("this is no story of Reuters: it should be a newsitem with an itemid", file)
     paragraphs = [text_of(p) for text in root.iter("text") for p in text.iter("p")]
     parts = [*map(text_of, root.findall("title")), *paragraphs]

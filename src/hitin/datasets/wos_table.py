@@ -21,6 +21,7 @@ COLUMNS = ("Y1", "Y2", "Y", "Domain", "area", "Abstract")
 """Those that are read; a further one, `keywords`, is left alone, as in the paper."""
 SPREADSHEET = "Meta-data/Data.xlsx"
 PLACES = (SPREADSHEET, "Data.xlsx", "Meta-data/Data.txt", "Data.txt", "Meta-data/Data.tsv", "Data.tsv")
+_PACKED = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
 
 _WORKBOOK = "xl/workbook.xml"  # what makes a zip a spreadsheet
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")  # how a spreadsheet writes characters that XML cannot hold
@@ -55,17 +56,39 @@ def find_table(path: str | Path) -> Path:
     for place in PLACES:
         if (path / place).is_file():
             return path / place
+    problem = "the table of WOS is not in this folder"
+    raise InputError(problem, kind="missing-file", file=str(path), remedy=_where_it_may_be(path))
+
+
+def _where_it_may_be(folder: Path) -> str:
     remedy = f"It is in the official distribution as {SPREADSHEET}."
-    if any(path.glob("**/X.txt")):
-        remedy = f"X.txt and the like hold numbers, not the names of labels. {remedy}"
-    raise InputError("the table of WOS is not in this folder", kind="missing-file", file=str(path), remedy=remedy)
+    for near in (folder.parent, *sorted(below for below in folder.iterdir() if below.is_dir())):
+        if (near / SPREADSHEET).is_file():
+            return f"Give {near}, which has {SPREADSHEET}."
+    if packed := sorted(path for path in folder.iterdir() if path.name.lower().endswith((".zip", *_PACKED))):
+        return f"{remedy} Is it still packed in {packed[0].name}? Unpack that."
+    return (
+        f"X.txt and the like hold numbers, not the names of labels. {remedy}" if any(folder.rglob("X.txt")) else remedy
+    )
 
 
 def read_rows(table: Path, *, encoding: str | None = None) -> Iterator[Row]:
     """The rows of a table: of a spreadsheet, of a zip that holds one, or of text in columns."""
+    _refuse_others(table)
     cells = _spreadsheet_cells(table) if _is_zip(table) else _text_cells(table, encoding)
     for line, values in cells:
         yield _row(table, line, values)
+
+
+def _refuse_others(table: Path) -> None:
+    """Files that are neither, by their names."""
+    remedy = ""
+    if table.name.lower().endswith(_PACKED):
+        remedy = "Unpack it, and give the folder."
+    elif table.suffix.lower() in (".xls", ".xlsb", ".ods"):
+        remedy = "Save the sheet as .xlsx, or as text with tabs in between (UTF-8)."
+    if remedy and table.is_file():
+        raise InputError(f"a {table.suffix} is not read", kind="unreadable", file=str(table), remedy=remedy)
 
 
 def _row(table: Path, line: int, values: Sequence[object]) -> Row:
