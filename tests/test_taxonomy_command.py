@@ -87,6 +87,25 @@ def test_a_path_with_an_empty_name_is_told_with_its_line(run: Run, write: Write)
     assert "is empty" in result.stderr
 
 
+def test_a_blank_that_is_missing_beside_the_mark_makes_no_other_label(run: Run, write: Write) -> None:
+    rows = "text,label\na,Device > Battery\nb,Device> Screen\nc,Device >Sound\nd,Device > a -> b\n"
+    documents = write("tickets.csv", rows)
+    out = documents.parent / "taxonomy.tsv"
+    assert run("taxonomy", documents, "--out", out).exit_code == 0
+    assert out.read_text() == "Root\tDevice\nDevice\tBattery\tScreen\tSound\ta -> b\n"
+    assert run("check", out, documents).exit_code == 0
+    result = run("taxonomy", write("tickets.csv", rows + "e,Device > \n"), "--out", out)
+    assert result.exit_code == 2
+    assert "tickets.csv:6" in result.stderr
+    assert "delete the one too many" in result.stderr
+
+
+def test_an_empty_separator_is_refused(run: Run, write: Write) -> None:
+    result = run("taxonomy", write("tickets.csv", TICKETS), "--separator", "", "--out", "taxonomy.tsv", "--json")
+    assert result.exit_code == 2
+    assert "the separator of paths is empty" in result.stdout
+
+
 def test_a_taxonomy_that_somebody_changed_is_not_replaced(run: Run, write: Write) -> None:
     documents, out = write("tickets.csv", TICKETS), write("taxonomy.tsv", "Root\tMine\n")
     refused = run("taxonomy", documents, "--out", out)
@@ -114,6 +133,8 @@ def test_paths_that_run_together_are_told_and_the_mark_that_belongs_there(run: R
         warning = run("taxonomy", documents, "--out", documents.parent / "taxonomy.tsv", "--overwrite").stderr
         assert "1 path looks like several labels, such as 'Device > Screen" in warning
         assert "Put | between" in warning
+    lines = run("taxonomy", write("tickets.csv", rows.replace("{}", "\n")), "--out", documents.parent / "lines.tsv")
+    assert "Put | between" in lines.stderr  # before it cannot be written
     documents = write("tickets.csv", rows.replace("{}", " | "))
     assert not run("taxonomy", documents, "--out", documents.parent / "taxonomy.tsv", "--overwrite").stderr
 

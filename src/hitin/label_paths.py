@@ -1,5 +1,6 @@
 """A taxonomy out of the labels of documents, where these are paths such as `Device > Battery`."""
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -9,6 +10,8 @@ from hitin.labels import DELIMITER, OTHER_DELIMITERS, names_in
 from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.builder import Homonyms, TaxonomyBuilder
+
+_SPACED = re.compile(r"\s>|(?<![-=])>\s")  # people do not always write both blanks of PATH_SEPARATOR
 
 
 class Place(NamedTuple):
@@ -34,6 +37,8 @@ class LabelPaths:
     """
 
     def __init__(self, *, separator: str | None = None, root: str | None = ROOT) -> None:
+        if separator == "":
+            raise InputError("the separator of paths is empty", kind="bad-option", remedy="Leave it out, or name one.")
         self._separator = separator
         self._root = root
         self._places: dict[str, Place] = {}
@@ -85,14 +90,16 @@ class LabelPaths:
         return any(mark in label for label in self._places)
 
     def _path(self, label: str, separator: str) -> tuple[str, ...]:
-        names = [name.strip() for name in label.split(separator)]
+        is_guess = self._separator is None and separator == PATH_SEPARATOR
+        names = [name.strip() for name in (_SPACED.split(label) if is_guess else label.split(separator))]
         if not all(names):
             raise InputError(
                 f"a name in the path is empty: {shown(label)}",
                 kind="bad-label",
                 file=self._places[label].file,
                 line=self._places[label].line,
-                remedy=f"Names are separated by {separator.strip() or separator!r}; name another with --separator.",
+                remedy=f"Names are separated by {separator.strip() or separator!r}: delete the one too many, or name "
+                "another mark with --separator.",
             )
         return tuple(names[1:] if len(names) > 1 and names[0] == self._root else names)
 

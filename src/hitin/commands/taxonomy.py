@@ -50,11 +50,12 @@ def taxonomy(
     from hitin.label_paths import LabelPaths
     from hitin.names import ROOT
 
-    paths = LabelPaths(separator=options.unescaped(separator), root=root)
     with errors_as_json(as_json):
+        paths = LabelPaths(separator=options.unescaped(separator), root=root)
         with file_progress() as progress:
             count = _collect(paths, documents, (text_key, label_key, encoding), progress)
         found = paths.taxonomy(homonyms.value if homonyms else None)
+        warn(_doubts(paths.run_together()))
         _write(found, out, root, overwrite)
     if as_json:
         facts = {"taxonomy": out, "documents": count, "labels": len(found), "levels": list(found.level_sizes)}
@@ -70,7 +71,6 @@ def taxonomy(
         }
         told = [word for option, value in again.items() if value is not None for word in (option, value)]
         typer.echo(_show(found, count, [out, *documents, *told], paths.homonyms()))
-    warn(_doubts(paths.run_together()))
 
 
 def _collect(
