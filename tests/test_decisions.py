@@ -119,9 +119,14 @@ def test_another_policy_comes_with_what_was_tuned_for_it() -> None:
     assert decisions.with_options(stop=0.5) == Decisions("single-path", stop=0.5)
 
 
+@pytest.mark.parametrize("policy", ["single-path", "top-k"])
+def test_a_threshold_alone_makes_consistent_of_a_policy_without_one(policy: Policy) -> None:
+    assert Decisions(policy).with_options(threshold=0.3) == Decisions("consistent", threshold=0.3)
+
+
 def test_options_that_a_policy_does_not_have_are_refused() -> None:
     with pytest.raises(InputError, match="single-path has no threshold"):
-        Decisions("single-path").with_options(threshold=0.3)
+        Decisions("consistent").with_options(policy="single-path", threshold=0.3)
     with pytest.raises(InputError, match="consistent has no k"):
         Decisions().with_options(k=3)
     assert Decisions().with_options(policy="top-k", k=7).k == 7

@@ -1,7 +1,6 @@
 """A training that was interrupted goes on from the very step, if it is the same; how it ends when killed is in
 `tests/faults`."""
 
-import math
 import random
 import signal
 from collections.abc import Callable
@@ -14,45 +13,21 @@ import pytest
 import torch
 
 from hitin import InputError, Taxonomy
-from hitin.model_folder import TRAINING
 from hitin.settings import Run
 from hitin.training.log import Watcher
-from hitin.training.loop import CHECKPOINT
 from hitin.training.progress import _LATER, _settings_of_weights
 from tests.faults.commands import check_same
 from tests.training_harness import (
     TAXONOMY,
     TINY,
+    Interrupter,
     are_equal,
     classifier,
     documents,
+    interrupted,
     leftovers,
     weights,
 )
-
-
-class Interrupter(Watcher):
-    """Presses Ctrl-C after so many steps."""
-
-    def __init__(self, step: int) -> None:
-        self.left = step
-        self.documents = 0
-        self.notes: list[str] = []
-        self.begun: tuple[int, ...] = ()
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
-
-    def begin(self, *numbers: int) -> None:
-        self.begun = numbers
-
-    def step(self, documents: int, loss: float) -> None:
-        assert documents
-        assert math.isfinite(loss)
-        self.documents += documents
-        self.left -= 1
-        if not self.left:
-            signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize(
@@ -104,12 +79,6 @@ def test_a_second_ctrl_c_interrupts_at_once_and_an_unseen_one_is_not_lost() -> N
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
-
-
-def interrupted(folder: Path, step: int = 7, **options: Any) -> Path:
-    with pytest.raises(KeyboardInterrupt):
-        classifier(**options).fit(*documents(40), documents(20, seed=1), out=folder, watcher=Interrupter(step))
-    return folder / TRAINING / CHECKPOINT
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import math
 import os
 import select
 import signal
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -31,8 +33,8 @@ from hitin.network import Network
 from hitin.neural import NeuralModel
 from hitin.option_values import types_of
 from hitin.settings import Run
-from hitin.training.checkpoint import load_tensors
-from hitin.training.log import LOG
+from hitin.training.checkpoint import CHECKPOINT, load_tensors
+from hitin.training.log import LOG, Watcher
 from tests.conftest import REPOSITORY
 
 torch.set_num_threads(1)  # two machines of one core each are what CI has
@@ -115,6 +117,36 @@ def log_lines(folder: Path, *, timed: bool = False) -> list[dict[str, Any]]:
     """The lines of the log; how long it took is left out unless wanted."""
     lines = [json.loads(line) for line in (folder / LOG).read_text().splitlines()]
     return lines if timed else [{name: line[name] for name in line if name != "seconds"} for line in lines]
+
+
+class Interrupter(Watcher):
+    """Presses Ctrl-C after so many steps."""
+
+    def __init__(self, step: int) -> None:
+        self.left = step
+        self.documents = 0
+        self.notes: list[str] = []
+        self.begun: tuple[int, ...] = ()
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+    def begin(self, *numbers: int) -> None:
+        self.begun = numbers
+
+    def step(self, documents: int, loss: float) -> None:
+        assert documents
+        assert math.isfinite(loss)
+        self.documents += documents
+        self.left -= 1
+        if not self.left:
+            signal.raise_signal(signal.SIGINT)
+
+
+def interrupted(folder: Path, step: int = 7, **options: Any) -> Path:
+    with pytest.raises(KeyboardInterrupt):
+        classifier(**options).fit(*documents(40), documents(20, seed=1), out=folder, watcher=Interrupter(step))
+    return folder / TRAINING / CHECKPOINT
 
 
 def leftovers(folder: Path) -> list[Path]:

@@ -18,8 +18,7 @@ from hitin.validation_scores import load_validation
 from tests.exports import exported, trained_on_bag
 from tests.faults.commands import check_same, whole
 from tests.faults.damage import damages
-from tests.test_resume import interrupted
-from tests.training_harness import TAXONOMY, classifier, documents
+from tests.training_harness import TAXONOMY, classifier, documents, interrupted
 
 TEXTS = ["the bark of a tree", "purr", ""]
 READ_BY_PEOPLE = (CARD,)

@@ -16,12 +16,12 @@ from hitin.training.checkpoint import load_checkpoint
 from hitin.training.loop import CHECKPOINT
 from tests.faults.commands import Ended, check_same, run, run_here, train_words, whole, write_data
 from tests.faults.moments import then
-from tests.test_resume import interrupted
 from tests.training_harness import (
     BERT,
     Moment,
     Nursery,
     after,
+    interrupted,
     leftovers,
     tiny_bert,
     when_logged,

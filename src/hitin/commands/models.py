@@ -5,7 +5,6 @@ from pathlib import Path
 
 from hitin.commands.console import say
 from hitin.decisions import Decisions, Policy
-from hitin.decisions.policies import WITH_THRESHOLDS
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.export.folder import PLAIN, SMALL, is_export, read_manifest, usual_folder
@@ -30,12 +29,11 @@ class Deciding:
 
     def changed(self, decisions: Decisions) -> Decisions:
         """What the model has, with these changes."""
-        found = decisions.uncalibrated() if self.uncalibrated else decisions
-        policy = self.policy
-        if self.threshold is not None and policy is None and found.policy not in WITH_THRESHOLDS:
-            say(f"the policy {found.policy} has no threshold: --policy consistent is taken")
-            policy = "consistent"
-        return found.with_options(policy=policy, threshold=self.threshold, k=self.k, stop=self.stop)
+        before = decisions.uncalibrated() if self.uncalibrated else decisions
+        found = before.with_options(policy=self.policy, threshold=self.threshold, k=self.k, stop=self.stop)
+        if self.policy is None and found.policy != before.policy:
+            say(f"the policy {before.policy} has no threshold: --policy {found.policy} is taken")
+        return found
 
 
 def load_classifier(

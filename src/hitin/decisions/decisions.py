@@ -154,7 +154,12 @@ class Decisions:
         k: int | None = None,
         stop: float | None = None,
     ) -> "Decisions":
-        """The same but for what is given. Another policy comes with what was tuned for it."""
+        """The same but for what is given. Another policy comes with what was tuned for it.
+
+        A threshold alone makes `consistent` of a policy that has none.
+        """
+        if threshold is not None and policy is None and self.policy not in WITH_THRESHOLDS:
+            policy = "consistent"
         changes: dict[str, Any] = {"threshold": threshold, "k": k, "stop": stop}
         changes = {name: value for name, value in changes.items() if value is not None}
         if policy is not None and policy != self.policy:

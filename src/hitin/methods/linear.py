@@ -80,9 +80,7 @@ class LinearModel(Model):
         return model, History([record], {}, seconds, sizes)
 
     @classmethod
-    def fitted(
-        cls, taxonomy: Taxonomy, run: "Run", given: Documents, watcher: Watcher, interrupts: Interrupts
-    ) -> Self:
+    def fitted(cls, taxonomy: Taxonomy, run: "Run", given: Documents, watcher: Watcher, interrupts: Interrupts) -> Self:
         """Learnt from documents, with no folder to keep it in."""
         with watcher.counting("reading", len(given.texts)) as advance:
             tfidf, rows = Tfidf.learnt(_words(run), _told(given.texts, advance, interrupts), _TRAINING)

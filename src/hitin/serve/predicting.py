@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.answers import Answers
-from hitin.decisions import Decisions, Policy
-from hitin.decisions.policies import WITH_THRESHOLDS
+from hitin.decisions import Decisions
 from hitin.documents import Document
 from hitin.serve.models import ServedModel
 from hitin.serve.refusals import Refusal, encoded
@@ -20,12 +19,9 @@ DIGITS = 6
 
 def decisions_for(asked: Asked, served: ServedModel) -> Decisions:
     """How labels are chosen: as the model has it, with what the request says otherwise."""
-    policy: Policy | None = asked.policy
-    if asked.threshold is not None and policy is None and served.decisions.policy not in WITH_THRESHOLDS:
-        policy = "consistent"
-    if (policy, asked.threshold, asked.k, asked.stop) == (None, None, None, None):
+    if (asked.policy, asked.threshold, asked.k, asked.stop) == (None, None, None, None):
         return served.decisions  # which has looked up its thresholds already
-    return served.decisions.with_options(policy=policy, threshold=asked.threshold, k=asked.k, stop=asked.stop)
+    return served.decisions.with_options(policy=asked.policy, threshold=asked.threshold, k=asked.k, stop=asked.stop)
 
 
 def check_size(asked: PredictRequest, texts: list[str], labels: int, limits: Limits) -> None:
