@@ -265,6 +265,8 @@ def test_damaged_archives_articles_and_labels_are_named(tmp_path: Path, monkeypa
     error = refused(folder, ids, tmp_path / "out")
     assert "archive of this month is damaged" in error.message
     assert error.file == str(month)
+    month.write_bytes(b"\x1f\x8b\x08\x04\0\0\0\0\0\x03")  # the head of a .gz, cut short
+    assert "archive of this month is damaged" in refused(folder, ids, tmp_path / "out").message
     day = month.with_suffix("") / "11"
     day.mkdir(parents=True)
     for content, said in ((article((SPORTS,))[:-20], "damaged or cut"), (b"<html/>", "begins with <html>")):

@@ -55,7 +55,7 @@ def loose_file(path: Path) -> bytes:
 
 def packed_files(archive: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes, str]]:
     """The files of a tar archive whose names are wanted, as they come: the name, the bytes, and what it is called."""
-    with tarfile.open(archive, "r|*") as packed:
+    with _opened(archive) as packed:
         for member in packed:
             name, place = member.name.rpartition("/")[2], f"{archive}/{member.name}"
             if member.isfile() and wanted(name):
@@ -65,6 +65,13 @@ def packed_files(archive: Path, wanted: Callable[[str], bool]) -> Iterator[tuple
                 assert file is not None  # being a plain file
                 yield name, file.read(), place
             packed.members = []  # type: ignore[attr-defined]  # kept otherwise, and there may be very many
+
+
+def _opened(archive: Path) -> tarfile.TarFile:
+    try:
+        return tarfile.open(archive, "r|*")
+    except TypeError as error:  # which it raises where the head of a .gz is cut short
+        raise tarfile.ReadError("unexpected end of data") from error
 
 
 def text_of(element: Element) -> str:
