@@ -24,7 +24,7 @@ PAGES = [
 ]
 KINDS = {"sh", "console", "python", "toml", "json", "text", "{toctree}"}
 SLOW = "run by make test-slow"
-REASONS = ("a GPU", "several machines", "licensed data", "hours")
+REASONS = ("a GPU", "several machines", "licensed data")
 """What keeps a block from being run at all."""
 TICKETS = REPOSITORY / "examples" / "tickets"
 

@@ -35,6 +35,7 @@ def test_the_blocks_of_a_page_work_in_their_order(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("page", by_page(slow=True), ids=lambda page: page.name)
 def test_the_blocks_that_take_long_work_too(
     page: Path, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
