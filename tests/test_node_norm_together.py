@@ -56,6 +56,7 @@ def keep_found(folder: Path, documents: int, way: str) -> None:
     torch.distributed.init_process_group("gloo")
     rank, processes = torch.distributed.get_rank(), torch.distributed.get_world_size()
     torch.save(found(documents, rank, processes), folder / f"{rank}.pt")
+    torch.distributed.destroy_process_group()
 
 
 @pytest.mark.slow

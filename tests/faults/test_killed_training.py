@@ -154,6 +154,15 @@ def test_a_kill_after_the_model_was_saved_is_told_from_a_finished_model(tmp_path
     check_same(folder, whole(tmp_path / "whole", val=20))
 
 
+def test_a_kill_at_the_very_end_of_tidying_up_is_tidied_up_too(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    folder, words = tmp_path / "model", train_words(tmp_path, tmp_path / "model")
+    assert run_here(words).code == 0
+    shutil.copy(folder / WEIGHTS, folder / TRAINING / "epoch-3.safetensors")
+    assert "holds a finished model" in run_here(words).told()
+    check_same(folder, whole(tmp_path / "whole", val=20))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_fifty_random_kills_of_the_command_are_followed_by_fifty_resumes(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from hitin.option_values import bad_option
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
-from hitin.training.loop import CHECKPOINT
+from hitin.training.loop import CHECKPOINT, finish
 from hitin.training.progress import History
 from hitin.writing import check_folder
 
@@ -109,6 +109,8 @@ def _check_out(folder: Path, overwrite: bool) -> None:
     """A model can be written there, and takes no other's place."""
     check_folder(folder, MANIFEST)
     if is_model(folder) and not overwrite and not _ended_early(folder):
+        if not (folder / TRAINING / CHECKPOINT).exists():  # a kill may have come when it had just been removed
+            finish(folder / TRAINING)
         raise InputError(
             "the folder holds a finished model",
             kind="model-exists",

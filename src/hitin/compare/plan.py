@@ -237,7 +237,7 @@ def _check_distinct(names: list[str], what: str) -> None:
 
 def _nearest(name: str, known: Collection[str]) -> str:
     near = get_close_matches(name, known, n=1)
-    return f"Did you mean {near[0]}?" if near else f"There may be {listed(sorted(known), most=100)}."
+    return f"Did you mean {listed(near)}?" if near else f"There may be {listed(sorted(known), most=100)}."
 
 
 def _text(value: Any, what: str) -> str:
@@ -271,8 +271,8 @@ def _one_of(value: Any, known: tuple[str, ...], what: str) -> Any:
     """The value, which may be left out (`None`)."""
     if value is not None and value not in known:
         near = get_close_matches(str(value), known, n=1)
-        meant = f"Did you mean {near[0]}? " if near else ""
-        raise _bad(f"{what} cannot be {shown(value)}", f"{meant}It is one of {', '.join(known)}.")
+        meant = f"Did you mean {listed(near)}? " if near else ""
+        raise _bad(f"{what} cannot be {shown(value)}", f"{meant}It is one of {listed(known, most=20)}.")
     return value
 
 

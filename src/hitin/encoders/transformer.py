@@ -157,6 +157,7 @@ def restore(settings: TransformerSettings, config: str) -> Transformer:
     """The encoder as `config_of` described it, before its weights are filled in."""
     transformers = need_transformers()
     values = {key: value for key, value in json.loads(config).items() if not _is_from_elsewhere(key)}
+    values.pop("chunk_size_feed_forward", None)  # it changes nothing of the result, and must divide every length
     configuration = transformers.AutoConfig.for_model(values.pop("model_type"), **values)
     _check_kind(settings.encoder, configuration)
     with _quiet(transformers), _offline():
