@@ -13,7 +13,7 @@ from typing import Any
 from hitin.compare.cells import DataSet, Plan, Row, Table
 from hitin.compare.published import TABLES, published_data
 from hitin.compare.rows import ABLATIONS, HITIN, RowBuilder, ablation_rows, check_may_be_set
-from hitin.errors import InputError, first_line, listed, shown
+from hitin.errors import InputError, first_line, listed, printable, shown
 from hitin.methods import METHODS
 from hitin.option_values import TOML_ERRORS
 from hitin.settings import all_options, options_of
@@ -281,4 +281,5 @@ def _quoted(name: str) -> str:
 
 
 def _bad(message: str, remedy: str) -> InputError:
-    return InputError(message, kind="bad-run", remedy=remedy)
+    """Names in the file may be of any length, and in both."""
+    return InputError(printable(message, 1000), kind="bad-run", remedy=printable(remedy, 1500))
