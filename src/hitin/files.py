@@ -35,9 +35,19 @@ _BOMS = {  # UTF-32 before UTF-16: one begins with the other
 }
 
 
+# Of names that none can have pathlib raises an error where they are too long; these say no.
+
+
 def is_there(path: str | Path) -> bool:
-    """Whether there is a file or folder of the name, which may be one that none can have."""
-    return os.path.exists(path)  # noqa: PTH110  # pathlib raises where a name is too long
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def is_file(path: str | Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_folder(path: str | Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 class Source:

@@ -9,8 +9,8 @@ like any other: the teacher is not part of it.
 from dataclasses import asdict
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from hitin.batches import Judgements
 from hitin.calibration import fit_calibration
@@ -20,7 +20,7 @@ from hitin.inputs import Documents, fingerprint
 from hitin.methods.linear import LinearModel
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
-from hitin.token_cache import Judged, TokenCache
+from hitin.token_cache import Judged, TokenCache, judged_of, tensors_of
 from hitin.tokens import Ragged
 from hitin.training.interrupts import Interrupts
 from hitin.training.log import Watcher
@@ -37,15 +37,11 @@ def check_teacher() -> None:
 
 def judgements(taxonomy: Taxonomy, given: Documents, share: float, cache: TokenCache, watcher: Watcher) -> Judgements:
     """Of every training document, whatever the seed; computed by one process, or taken from the cache."""
-    tensors: dict[str, torch.Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     if is_main_process():
         with alone():
-            labels, probabilities = _kept(taxonomy, given, cache, watcher)
-        arrays = {"values": labels.values, "starts": labels.starts, "probabilities": probabilities}
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    tensors = share_tensors(tensors)
-    labels = Ragged(tensors["values"].numpy(), tensors["starts"].numpy())
-    return Judgements(labels, tensors["probabilities"].numpy(), share)
+            tensors = tensors_of(_kept(taxonomy, given, cache, watcher))
+    return Judgements(*judged_of(share_tensors(tensors), len(given.texts), len(taxonomy)), share)
 
 
 def _kept(taxonomy: Taxonomy, given: Documents, cache: TokenCache, watcher: Watcher) -> Judged:
@@ -58,7 +54,7 @@ def _kept(taxonomy: Taxonomy, given: Documents, cache: TokenCache, watcher: Watc
 
 def judged(taxonomy: Taxonomy, given: Documents, watcher: Watcher) -> Judged:
     """Each part of the documents by a model that learnt from the others."""
-    documents = len(given.texts)
+    documents, run = len(given.texts), Run.of(method="linear")
     parts = np.random.default_rng(0).permutation(documents) % PARTS
     labels: list[NDArray[np.int32]] = [np.empty(0, np.int32)] * documents
     probabilities: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * documents
@@ -66,7 +62,6 @@ def judged(taxonomy: Taxonomy, given: Documents, watcher: Watcher) -> Judged:
         for part in np.unique(parts):
             watcher.note(f"linear models judge the training documents, part {part + 1} of {parts.max() + 1}")
             held, others = np.flatnonzero(parts == part), np.flatnonzero(parts != part)
-            run = Run.of(method="linear")
             model = LinearModel.fitted(taxonomy, run, given.take(others.tolist()), watcher, interrupts)
             table = _probabilities(model, taxonomy, given.take(held.tolist()))
             for document, row in zip(held, table, strict=True):

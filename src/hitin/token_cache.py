@@ -108,13 +108,12 @@ class TokenCache:
     ) -> Judged:
         """What is thought of texts: which of so many labels, and how probable each is."""
         path = self._path(("judgements", said), texts)
-        kept = None if path is None else _read(path, lambda tensors: _judged(tensors, len(texts), labels))
+        kept = None if path is None else _read(path, lambda tensors: judged_of(tensors, len(texts), labels))
         if kept is not None:
             self.watcher.note("the judgement of linear models taken from the cache")
             return kept
         found = find()
-        arrays = {"values": found[0].values, "starts": found[0].starts, "probabilities": found[1]}
-        self._write(path, {name: torch.from_numpy(array) for name, array in arrays.items()})
+        self._write(path, tensors_of(found))
         return found
 
     def _path(self, said: tuple[str, Callable[[], object]], texts: Sequence[str]) -> Path | None:
@@ -222,7 +221,15 @@ def _ragged(tensors: Mapping[str, Tensor], rows: int, numbers: int) -> Ragged:
     return Ragged(values, starts)
 
 
-def _judged(tensors: Mapping[str, Tensor], rows: int, labels: int) -> Judged:
+def tensors_of(judged: Judged) -> dict[str, Tensor]:
+    """For a file, or for other processes."""
+    labels, probabilities = judged
+    arrays = {"values": labels.values, "starts": labels.starts, "probabilities": probabilities}
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+def judged_of(tensors: Mapping[str, Tensor], rows: int, labels: int) -> Judged:
+    """What `tensors_of` made tensors of; a `ValueError` if it cannot have done so."""
     found, probabilities = _ragged(tensors, rows, labels), tensors["probabilities"].numpy()
     if probabilities.dtype != np.float32 or probabilities.shape != found.values.shape:
         raise ValueError("the probabilities are not those of the labels")

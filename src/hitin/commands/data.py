@@ -91,7 +91,7 @@ def wos(
         found = read_wos(path, encoding=encoding)
         written = write_wos(out, found)
     for note in found.notes:
-        say(f"note: {note}")
+        _note(note)
     warn(found.warnings)
     report(
         "WOS-46985: the abstract of a paper to its domain > area",

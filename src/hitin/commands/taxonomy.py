@@ -97,12 +97,11 @@ def _collect(
 
 def _write(found: "Taxonomy", out: str, root: str, overwrite: bool) -> None:
     """Write the taxonomy, but not over another one, which may hold a person's work."""
-    from pathlib import Path
-
     from hitin.errors import InputError
+    from hitin.files import is_there
     from hitin.taxonomy import Taxonomy
 
-    if Path(out).exists() and not overwrite:
+    if is_there(out) and not overwrite:
         try:
             is_same = Taxonomy.read(out, root=root) == found
         except InputError:

@@ -216,13 +216,12 @@ def _agrees(before: str, now: str) -> bool:
     except TOML_ERRORS:  # no result of ours
         return False
     pairs = {(section, name) for each in (said, known) for section, options in each.items() for name in options}
-    return all(
-        known[section][name] == said[section][name]
-        if name in known.get(section, {}) and name in said.get(section, {})
-        else name in known.get(section, {}) and is_plain(section, name, known[section][name])
-        for section, name in pairs
-        if name not in {*_DEPENDS_ON_NOTHING, "seed"}
-    )
+    for section, name in pairs:
+        then, today = (each.get(section, {}).get(name) for each in (said, known))
+        is_same = is_plain(section, name, today) if then is None else today == then
+        if not is_same and name not in {*_DEPENDS_ON_NOTHING, "seed"}:
+            return False
+    return True
 
 
 def _folder_name(parent: Path, row: Row, key: str) -> str:

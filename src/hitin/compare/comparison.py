@@ -11,7 +11,7 @@ from hitin.compare.places import Place, check_precision, places_of
 from hitin.compare.plan import only, read_plan
 from hitin.encoders.transformer import TransformerSettings, load_pretrained
 from hitin.errors import InputError
-from hitin.files import FileProgress, is_there
+from hitin.files import FileProgress, is_file
 from hitin.model_kinds import kind_of
 from hitin.settings import Run
 from hitin.writing import check_folder
@@ -107,6 +107,6 @@ def _check_encoders(runs: Iterable[Run]) -> None:
         if isinstance(encoder, TransformerSettings):
             load_pretrained(encoder)
         vectors = getattr(encoder, "vectors", "")
-        if vectors and not is_there(vectors):
+        if vectors and not is_file(vectors):
             remedy = "`vectors` is a path relative to the file of the comparison, or an absolute one."
             raise InputError("there is no such file of word vectors", kind="missing-file", file=vectors, remedy=remedy)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from hitin.encoders.interface import Encoded, Sight, TextEncoder, Widths, mean_of_tokens, token_mask
 from hitin.errors import InputError, first_line, listed
 from hitin.extras import need
-from hitin.files import is_there
+from hitin.files import is_folder
 
 TextPooling = Literal["cls", "mean", "pooler"]
 _PURPOSE = "A transformer encoder"
@@ -219,7 +219,7 @@ def _tokenizer(name: str, transformers: Any, vocabulary: int) -> Tokenizer:
 def _check_folder(name: str) -> None:
     """What can only be a path must be there: the library would take it for a bad name of the hub."""
     is_path = name.startswith((".", "~", "/")) or name.count("/") > 1 or "\\" in name
-    if is_path and not is_there(name):
+    if is_path and not is_folder(name):
         raise InputError("there is no such folder", kind="missing-file", file=name, remedy=_REMEDY)
 
 
