@@ -356,7 +356,7 @@ class MixedLeaves(nn.Module):
         projected = self.projection(text)
         if not self.training or not self.dropout:
             scale, offset = self.mixing.weight.sum(dim=1), self.mixing.bias[:, None]
-            return LeafLayer(scale, projected, offset, parents, scale.new_ones(self.first_layer))
+            return LeafLayer(scale, wide(projected), offset, parents, scale.new_ones(self.first_layer))
         copies = projected[:, :, None].expand(-1, -1, self.mixing.in_features)  # (B, d, n)
         mixed = self.mixing(functional.dropout(copies, self.dropout))
         return MixedLeafLayer(functional.dropout(mixed, self.dropout).transpose(1, 2), parents, self.first_layer)
