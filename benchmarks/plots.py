@@ -1,4 +1,4 @@
-"""Plots as SVG that stand alone: lines through points on logarithmic axes, colours and fonts inside."""
+"""Plots as SVG that stand alone, colours and fonts inside: lines on logarithmic axes, values with their intervals."""
 
 import html
 import math
@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 WIDTH, HEIGHT = 560, 360  # in pixels
 LEFT, RIGHT, TOP, BOTTOM = 70, 170, 34, 52
 COLOURS = ("#0b62a4", "#d1495b", "#2e933c", "#8f5db7", "#b8860b", "#4a4a4a")
+LEFT_OF_ROWS = 150  # room for their names
 Points = Sequence[tuple[float, float]]
+Interval = tuple[float, float, float]
+"""A value, and the ends of its interval."""
 
 
 def slope(points: Points) -> float:
@@ -24,9 +27,60 @@ def lines(title: str, x_title: str, y_title: str, series: Mapping[str, Points]) 
     marks = [*field.grid(), *_titles(title, x_title, y_title)]
     for number, (name, points) in enumerate(series.items()):
         marks += _line(name, points, field, number)
-    size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
+    return _svg(HEIGHT, marks)
+
+
+def intervals(title: str, x_title: str, rows: Mapping[str, Mapping[str, Interval]]) -> str:
+    """For each row a value of each name with its interval, one below the other; a line marks 0."""
+    names = list(dict.fromkeys(name for values in rows.values() for name in values))
+    step = 13 * len(names) + 12
+    bottom = TOP + step * len(rows)
+    ends = [end for values in rows.values() for value in values.values() for end in value]
+    low, high = min(0.0, *ends), max(0.0, *ends)
+    marks = [_text(LEFT_OF_ROWS, 20, title, weight="bold")]
+    marks += _ruler(low, high, bottom)
+    marks.append(_text((LEFT_OF_ROWS + WIDTH - RIGHT) / 2, bottom + 40, x_title, "middle"))
+    for number, (row, values) in enumerate(rows.items()):
+        top = TOP + step * number + 6
+        marks.append(_text(LEFT_OF_ROWS - 10, top + step / 2 - 2, row, "end"))
+        for place, (name, value) in enumerate(values.items()):
+            colour = COLOURS[names.index(name) % len(COLOURS)]
+            marks += _whisker(value, (low, high), top + 13 * place + 8, colour)
+    marks += [mark for number, name in enumerate(names) for mark in _key(name, number, 22)]
+    return _svg(bottom + 52, marks)
+
+
+def _ruler(low: float, high: float, bottom: float) -> Iterator[str]:
+    """Round numbers across, 0 among them."""
+    step = next(step for step in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if (high - low) / step <= 7)
+    for count in range(math.ceil(low / step), math.floor(high / step) + 1):
+        x = _between(count * step, (low, high))
+        yield _stroke(x, TOP, x, bottom, "#888888" if count == 0 else "#dddddd")
+        yield _text(x, bottom + 18, f"{count * step:g}", "middle")
+
+
+def _whisker(value: Interval, ends: tuple[float, float], y: float, colour: str) -> Iterator[str]:
+    middle, left, right = (_between(each, ends) for each in value)
+    yield _stroke(left, y, right, y, colour)
+    yield f'<circle cx="{middle:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
+
+
+def _between(value: float, ends: tuple[float, float]) -> float:
+    return LEFT_OF_ROWS + (WIDTH - LEFT_OF_ROWS - RIGHT) * (value - ends[0]) / max(ends[1] - ends[0], 1e-9)
+
+
+def _key(name: str, number: int, step: int) -> Iterator[str]:
+    """What a colour stands for."""
+    top = TOP + 12 + step * number
+    colour = COLOURS[number % len(COLOURS)]
+    yield f'<rect x="{WIDTH - RIGHT + 14}" y="{top - 9}" width="10" height="10" fill="{colour}"/>'
+    yield _text(WIDTH - RIGHT + 30, top, name)
+
+
+def _svg(height: float, marks: Sequence[str]) -> str:
+    size = f'width="{WIDTH}" height="{height:.0f}" viewBox="0 0 {WIDTH} {height:.0f}"'
     font = 'font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#222222"'
-    paper = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>'
+    paper = f'<rect width="{WIDTH}" height="{height:.0f}" fill="#ffffff"/>'
     return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>', paper, *marks, "</svg>", ""])
 
 
@@ -76,10 +130,8 @@ def _line(name: str, points: Points, field: _Field, number: int) -> Iterator[str
     yield f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
     for x, y in places:
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
-    top = TOP + 12 + 34 * number
-    yield f'<rect x="{WIDTH - RIGHT + 14}" y="{top - 9}" width="10" height="10" fill="{colour}"/>'
-    yield _text(WIDTH - RIGHT + 30, top, name)
-    yield _text(WIDTH - RIGHT + 30, top + 15, f"slope {slope(points):.2f}")
+    yield from _key(name, number, 34)
+    yield _text(WIDTH - RIGHT + 30, TOP + 27 + 34 * number, f"slope {slope(points):.2f}")
 
 
 def _titles(title: str, x_title: str, y_title: str) -> Iterator[str]:
@@ -90,8 +142,8 @@ def _titles(title: str, x_title: str, y_title: str) -> Iterator[str]:
     yield f'<text x="16" y="{middle:.1f}" text-anchor="middle" {turned}>{html.escape(y_title)}</text>'
 
 
-def _stroke(x1: float, y1: float, x2: float, y2: float) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#dddddd"/>'
+def _stroke(x1: float, y1: float, x2: float, y2: float, colour: str = "#dddddd") -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"/>'
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", weight: str = "normal") -> str:

@@ -28,11 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from hitin.commands.models import load_classifier
 from hitin.compare.data import Splits
 from hitin.documents import read_documents
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.export.exporting import export_model
+from hitin.loading import load_classifier
 from load import Check, Load, Server, server, under_load
 from reporting import Report, begun
 from speed_data import data_told, encoder_folder, encoder_told, options, read_data

@@ -263,6 +263,18 @@ def test_sums_over_many_children_lose_nothing_in_half_precision() -> None:
     assert _sum_of_children(nodes, parents, 2).tolist() == [[[500.0], [500.0]]]
 
 
+@pytest.mark.parametrize("norm", ["batch", "layer"])
+@pytest.mark.parametrize("leaves", ["paper", "mixed"])
+@pytest.mark.parametrize("training", [False, True])
+def test_texts_that_come_in_half_precision_are_carried_up(leaves: str, norm: str, training: bool) -> None:
+    settings = HiTINSettings(width=8, leaves=leaves, norm=norm)  # type: ignore[arg-type]
+    module = HiTIN(label_tree(30), Widths.of(16), settings).train(training)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        logits = module(vectors(torch.randn(4, 16).bfloat16()))
+        assert logits.shape == (4, 30)
+        logits.float().sum().backward()
+
+
 @pytest.mark.parametrize("many", [0, 1 << 20])
 def test_halves_are_precise_enough(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hitin.methods.node_norm._MANY", many)

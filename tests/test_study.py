@@ -1,0 +1,106 @@
+"""What the programs of the study work out: intervals against a baseline, orders, tries of a recipe."""
+
+import json
+import lzma
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau
+
+import plots
+import recipe
+import study
+from hitin.compare.resampling import ResampledScores
+from tests.comparison_harness import FLAT, HITIN, LINEAR, ONE, TWO, plan, results
+from tests.conftest import REPOSITORY
+
+
+def test_rows_are_told_by_how_much_they_are_ahead_of_the_baseline(tmp_path: Path) -> None:
+    found = results(tmp_path, plan([LINEAR, FLAT, HITIN], [ONE, TWO]), {"linear": 0.2, "flat": 0.1, "hitin": 0.02})
+    view = found.views[0]
+    ahead = study.against(view, "flat", ResampledScores(tmp_path, resamples=200), "tuned", "micro_f1")
+    assert list(ahead) == ["linear", "HiTIN"]
+    for data in ("One", "Two"):
+        middle, low, high = ahead["HiTIN"][data]
+        entry, base = (view.line(name).entries[data.lower()].scores("tuned", "micro_f1") for name in ("hitin", "flat"))
+        assert middle == pytest.approx(100 * (np.mean(entry) - np.mean(base)))
+        assert 0 < low < middle < high
+        assert ahead["linear"][data][2] < 0
+
+
+def test_orders_agree_as_scipy_says(tmp_path: Path) -> None:
+    view = results(tmp_path, plan([LINEAR, FLAT, HITIN], [ONE])).views[0]
+    one = study.order(view, "one", "tuned", "micro_f1")
+    assert one[-1].row.name == "linear"
+    assert study.kendall(one, one) == 1
+    assert study.kendall(one, one[::-1]) == -1
+    mixed = [one[1], one[0], one[2]]
+    assert study.kendall(one, mixed) == pytest.approx(kendalltau([0, 1, 2], [1, 0, 2]).statistic)
+
+
+def test_the_page_of_a_study_names_every_row_and_way(tmp_path: Path) -> None:
+    found = results(tmp_path, plan([LINEAR, FLAT, HITIN], [ONE, TWO]))
+    view, scores = found.views[0], ResampledScores(tmp_path, resamples=200)
+    told = "\n".join([*study.told_against(view, "flat", scores), *study.told_orders(view), *study.told_trees(view)])
+    for cell in ("| linear | auto |", "| HiTIN | 0.5 |", "| One | micro-F1 |", "| Two | macro-F1 |"):
+        assert cell in told
+    assert "trees by entropy" not in told  # the taxonomies are not there
+
+
+def test_intervals_are_drawn_where_they_are() -> None:
+    svg = plots.intervals("a < b", "points", {"one": {"x": (1.0, 0.5, 2.0)}, "two": {"x": (-1.0, -3.0, 0.0)}})
+    root = ElementTree.fromstring(svg)
+    circles = [float(each.get("cx", "")) for each in root.iter() if each.tag.endswith("circle")]
+    lines = [[float(each.get(end, "")) for end in ("x1", "x2")] for each in root.iter() if each.tag.endswith("line")]
+    whiskers = [line for line in lines if line[0] != line[1]]
+    zero = next(float(each.get("x1", "")) for each in root.iter() if each.get("stroke") == "#888888")
+    for middle, (left, right) in zip(circles, whiskers, strict=True):
+        assert left < middle < right
+    assert whiskers[0][0] > zero
+    assert whiskers[1][1] == zero
+    assert (circles[0] - zero) == pytest.approx(zero - circles[1], abs=0.2)
+
+
+@pytest.fixture
+def searched(tmp_path: Path) -> Path:
+    """A file of two tries on a copy of the tickets, which have no test documents there."""
+    folder = tmp_path / "data" / "tickets"
+    folder.mkdir(parents=True)
+    tickets = REPOSITORY / "examples" / "tickets"
+    (folder / "taxonomy.tsv").write_bytes((tickets / "taxonomy.tsv").read_bytes())
+    for split in ("train", "val"):
+        (folder / f"{split}.jsonl.xz").write_bytes(lzma.compress((tickets / "train.jsonl").read_bytes()))
+    file = tmp_path / "recipe.toml"
+    file.write_text("""
+folder = "data"
+[groups.bag]
+settings = { encoder = "bag", width = 8, embedding = 16 }
+tries = [{ data = "tickets", epochs = 1 }, { data = ["tickets"], epochs = 2, consistency = 1.0 }]
+""")
+    return file
+
+
+def test_tries_are_trained_once_and_scored_on_validation_documents(
+    searched: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    recipe.main([str(searched), "--out", str(tmp_path / "out"), "--only", "bag/*"])
+    table = capfd.readouterr().out
+    assert "| bag/tickets | `epochs=2 consistency=1.0` |" in table
+    found = {path: json.loads(path.read_text()) for path in (tmp_path / "out").glob("*.json")}
+    assert [0 <= score <= 1 for each in found.values() for score in each["crossed"]] == [True] * 4
+    marked = next(iter(found))
+    marked.write_text(json.dumps(found[marked] | {"crossed": [0.125, 0.25]}))
+    recipe.main([str(searched), "--out", str(tmp_path / "out")])
+    assert "| 12.50 / 25.00 |" in capfd.readouterr().out  # it was not trained again
+
+
+def test_a_try_is_known_by_its_settings_alone(searched: Path) -> None:
+    keys = [one.key for one in recipe.tries(searched)]
+    assert len(set(keys)) == 2
+    moved = searched.parent / "elsewhere.toml"
+    moved.write_text(
+        searched.read_text().replace('folder = "data"', 'folder = "other"').replace("groups.bag", "groups.b")
+    )
+    assert [one.key for one in recipe.tries(moved)] == keys
