@@ -167,8 +167,8 @@ def test_a_network_may_be_a_baseline(data: Path, tmp_path: Path, run: Run) -> No
 _TOGETHER = """
 import json, sys
 from pathlib import Path
-from hitin.commands.labelled import Reading
-from hitin.commands.training import prepare, read_data, train_model
+from hitin.commands.training import prepare, train_model
+from hitin.labelled import Reading, read_data
 from hitin.training.log import Watcher
 folder, data = Path(sys.argv[1]), Path(sys.argv[2])
 options = dict(hidden=4, embedding=8, filters=4, width=8, layers=1, min_count=1, epochs=1)

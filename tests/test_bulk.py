@@ -22,9 +22,9 @@ from hitin.bulk import Request, Scored, Watcher, score_folder
 from hitin.bulk.folder import Plan
 from hitin.bulk.shards import answers_name, find_shards
 from hitin.bulk.writers import ParquetWriter
-from hitin.commands.models import Deciding
 from hitin.compression import open_compressed
 from hitin.errors import InputError
+from hitin.loading import Deciding
 from hitin.locking import locked
 from tests.conftest import Run
 

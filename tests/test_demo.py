@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from hitin import demo
+from hitin.commands import demo
+from hitin.commands.demo import PHRASES, guess_table, guesses
 from hitin.datasets import icd10
-from hitin.demo import PHRASES, guess_table, guesses
 from hitin.display import Lines
 from hitin.estimator import HierarchicalTextClassifier, ScoredTexts
 from hitin.taxonomy import Taxonomy

@@ -1,5 +1,6 @@
 """The package: what it exports, how fast it starts, and that its wheel installs into an empty environment."""
 
+import ast
 import importlib.metadata
 import json
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,28 @@ def test_idle_threads_sleep_unless_the_user_says_how_they_wait(monkeypatch: pyte
             monkeypatch.setenv(name, value)
         let_idle_threads_sleep()
         assert os.environ.get("GOMP_SPINCOUNT") == after
+
+
+def test_only_the_command_line_imports_commands() -> None:
+    """Data flows one way: what the service, bulk scoring and comparisons need stands beside them, not above them."""
+    source = REPOSITORY / "src" / "hitin"
+    allowed = {source / "cli.py", source / "__main__.py", *source.glob("commands/*.py")}
+    wrong = [
+        f"{path.relative_to(source)}: {name}"
+        for path in sorted(set(source.rglob("*.py")) - allowed)
+        for name in _imported(path)
+        if f"{name}.".startswith(("hitin.commands.", "hitin.cli."))
+    ]
+    assert not wrong
+
+
+def _imported(path: Path) -> Iterator[str]:
+    """The modules that a file imports anywhere, and the names from them."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
 def test_importing_hitin_imports_nothing_heavy() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitin.commands.models import load_classifier
+from hitin.loading import load_classifier
 from load import Load, Server, under_load
 from serving import Held, bodies, compared
 from tests.serving import LATE, Served, serving

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hitin.demo import run_demo
+from hitin.commands.demo import run_demo
 from hitin.training.log import Watcher
 from tests.browser import in_a_browser
 from tests.page_harness import choose, classify, downloaded, lit, no_request, opened, run_all, slide, upload

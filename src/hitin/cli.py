@@ -13,7 +13,6 @@ from typer.core import TyperGroup
 from hitin import __version__
 from hitin.commands import options
 from hitin.commands.compare import compare
-from hitin.commands.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_json, file_progress, print_tables, warn
 from hitin.commands.data import data
 from hitin.commands.evaluate import evaluate
 from hitin.commands.explain import explain
@@ -23,6 +22,7 @@ from hitin.commands.serve import offer_page, serve
 from hitin.commands.taxonomy import taxonomy
 from hitin.commands.train import train
 from hitin.commands.tune import tune
+from hitin.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_json, file_progress, print_tables, warn
 from hitin.errors import HitinError, printable
 
 if TYPE_CHECKING:
@@ -243,8 +243,8 @@ def demo(
         hitin demo
         hitin demo --out runs/first
     """
+    from hitin.commands.demo import demo_tables, model_folder, run_demo, show_next
     from hitin.commands.training import leave
-    from hitin.demo import demo_tables, model_folder, run_demo, show_next
     from hitin.display import watching
 
     try:

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from hitin.commands.console import person_watches, say
+from hitin.console import person_watches, say
 from hitin.errors import printable
 from hitin.model import Advance
 from hitin.training.log import Watcher

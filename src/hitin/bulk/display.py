@@ -7,7 +7,7 @@ from typing import Any
 
 from hitin.bulk.folder import Plan, Watcher
 from hitin.bulk.scoring import Outcome
-from hitin.commands.console import person_watches, say
+from hitin.console import person_watches, say
 from hitin.errors import counted, listed
 
 _SAY_EVERY = 60.0  # seconds, where no person watches

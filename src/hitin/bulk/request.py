@@ -8,10 +8,10 @@ from typing import Any
 from hitin.answering import Texts
 from hitin.answers import Answers
 from hitin.bulk.shards import AnswerFormat
-from hitin.commands.models import Deciding, load_classifier
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.export.folder import PLAIN, SMALL
 from hitin.export.model import OnnxModel
+from hitin.loading import Deciding, load_classifier
 from hitin.model_folder import fingerprint_of
 
 

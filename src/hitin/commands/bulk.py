@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hitin.commands.console import say
+from hitin.console import say
 from hitin.errors import counted
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import INTERRUPTED, errors_as_json, file_progress, say, warn
+from hitin.console import INTERRUPTED, command, errors_as_json, file_progress, say, warn
 
 if TYPE_CHECKING:
     from hitin.compare.comparison import Comparison
@@ -143,8 +143,6 @@ def _way_to_go_on() -> Iterator[None]:
 
 def _go_on(code: int) -> NoReturn:
     """End with the command that goes on."""
-    from hitin.commands.labelled import command
-
     say(f"Go on with: {command(*sys.argv[1:])}")
     raise typer.Exit(code)
 

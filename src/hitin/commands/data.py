@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import busy, errors_as_json, file_progress, say, warn
+from hitin.console import busy, errors_as_json, file_progress, say, warn
 
 if TYPE_CHECKING:
     from hitin.datasets.files import DataFiles

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import busy, errors_as_json, file_progress, print_tables, say
 from hitin.commands.runtimes import Runtime, RuntimeName
+from hitin.console import busy, errors_as_json, file_progress, print_tables, say
 
 
 def evaluate(
@@ -63,8 +63,8 @@ def evaluate(
     with errors_as_json(as_json):
         with busy("loading the model"):
             from hitin.commands import scoring
-            from hitin.commands.labelled import Reading
-            from hitin.commands.models import Deciding, load_classifier
+            from hitin.labelled import Reading
+            from hitin.loading import Deciding, load_classifier
             from hitin.report import report_files
 
             if report is not None:

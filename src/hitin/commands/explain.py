@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import busy, errors_as_json, print_tables
+from hitin.console import busy, errors_as_json, print_tables
 
 if TYPE_CHECKING:
     from hitin.documents import Document
@@ -70,7 +70,7 @@ def explain(
     with errors_as_json(as_json and deletions):
         with busy("loading the model"):
             from hitin.answering import Texts
-            from hitin.commands.models import Deciding, load_classifier
+            from hitin.loading import Deciding, load_classifier
 
             _refuse_export(Path(model))
             deciding = Deciding(policy.value if policy else None, threshold, k, stop, uncalibrated)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import busy, errors_as_json, say
+from hitin.console import busy, errors_as_json, say
 
 
 class Target(StrEnum):

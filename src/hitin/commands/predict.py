@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from hitin.commands import bulk, options
-from hitin.commands.console import busy, file_progress, person_watches, say
 from hitin.commands.runtimes import Runtime, RuntimeName
+from hitin.console import busy, file_progress, person_watches, say
 
 
 def predict(
@@ -74,7 +74,7 @@ def predict(
     """
     wanted = files or ["-"]
     with busy("loading the model"):
-        from hitin.commands.models import Deciding, load_classifier
+        from hitin.loading import Deciding, load_classifier
     deciding = Deciding(policy.value if policy else None, threshold, k, stop, uncalibrated)
     if engine is not None or any(Path(file).is_dir() for file in wanted):
         from hitin.bulk import Request

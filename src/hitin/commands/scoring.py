@@ -10,11 +10,11 @@ from rich.text import Text
 
 from hitin import evaluation
 from hitin.baselines import baseline_folders
-from hitin.commands.labelled import Reading, labelled_documents
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.evaluation import Evaluation
 from hitin.files import FileProgress
+from hitin.labelled import Reading, labelled_documents
 from hitin.metrics import Difference, Scores
 from hitin.report import About, BaselineScores, ReportBuilder
 

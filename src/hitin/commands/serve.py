@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import INTERRUPTED, say
 from hitin.commands.runtimes import Runtime, RuntimeName
+from hitin.console import INTERRUPTED, say
 from hitin.serve.settings import Limits, ServeSettings
 
 API_KEY = "HITIN_API_KEY"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import errors_as_json, file_progress, warn
+from hitin.console import command, errors_as_json, file_progress, warn
 
 if TYPE_CHECKING:
     from hitin.files import FileProgress
@@ -127,7 +127,6 @@ def _doubts(run_together: list[str]) -> Iterator[str]:
 
 def _show(found: "Taxonomy", count: int, words: list[str], homonyms: list[str]) -> str:
     """A few lines for people; `words` are what the next command is told."""
-    from hitin.commands.labelled import command
     from hitin.errors import listed, printable
 
     levels = ", ".join(f"{size:,} on level {level}" for level, size in enumerate(found.level_sizes, start=1))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import torch
 import typer
 
-from hitin.commands.console import CANNOT_BE_READ, INTERRUPTED
+from hitin.console import CANNOT_BE_READ, INTERRUPTED
 from hitin.devices import accelerated, is_main_process
 from hitin.errors import HitinError, first_line
 from hitin.launching import LOST, has_launcher, is_launched

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import errors_as_json, file_progress, warn
+from hitin.console import errors_as_json, file_progress, warn
 
 
 def train(
@@ -93,10 +93,10 @@ def train(
         hitin train taxonomy.tsv train.jsonl --out model --launch 2
     """
     from hitin.commands import training
-    from hitin.commands.labelled import Reading
     from hitin.commands.together import together
     from hitin.devices import is_main_process
     from hitin.display import watching
+    from hitin.labelled import Reading, read_data
     from hitin.option_values import parse_option
     from hitin.training.log import Watcher
 
@@ -131,7 +131,7 @@ def train(
         chosen |= dict(map(parse_option, settings or ()))
         task = training.prepare(out, overwrite=overwrite, device=device.value, options=chosen, baselines=baseline or ())
         with file_progress(speaks) as progress:
-            data = training.read_data(taxonomy, documents, val or (), reading, progress)
+            data = read_data(taxonomy, documents, val or (), reading, progress)
         warn(data.warnings if speaks else ())
         try:
             with watching() if speaks else nullcontext(Watcher()) as watcher:

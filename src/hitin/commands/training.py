@@ -10,36 +10,23 @@ import typer
 
 from hitin import launching
 from hitin.baselines import BaselineTask, check_baseline, settle_baselines
-from hitin.commands.console import INTERRUPTED, say
-from hitin.commands.labelled import Reading, command, doubts, read_labelled
 from hitin.commands.together import tells_the_end
+from hitin.console import INTERRUPTED, command, say
 from hitin.devices import accelerated, is_main_process, wait_for_all
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
-from hitin.files import STANDARD_INPUT, FileProgress
-from hitin.inputs import Documents, check_labelled, hold_out
+from hitin.inputs import Documents, hold_out
+from hitin.labelled import Data
 from hitin.launching import has_launcher
 from hitin.memory import keep_freed_memory
 from hitin.methods import METHODS, WholeMethod
 from hitin.model_folder import MANIFEST, TRAINING, is_model
 from hitin.model_kinds import kind_of
-from hitin.option_values import bad_option
 from hitin.settings import Run
-from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT, finish
 from hitin.training.progress import History
 from hitin.writing import check_folder
-
-
-@dataclass(frozen=True)
-class Data:
-    """A taxonomy with its documents, and what a person should know of them."""
-
-    taxonomy: Taxonomy
-    train: Documents
-    val: Documents | None
-    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -123,29 +110,6 @@ def _ended_early(folder: Path) -> bool:
     """Whether a kill came after the model was saved, but before what was only needed to go on was removed."""
     checkpoint = folder / TRAINING / CHECKPOINT
     return checkpoint.is_file() and checkpoint.stat().st_mtime <= (folder / MANIFEST).stat().st_mtime
-
-
-def read_data(
-    taxonomy_file: str,
-    train_files: Sequence[str],
-    val_files: Sequence[str],
-    reading: Reading,
-    progress: FileProgress | None = None,
-) -> Data:
-    """The taxonomy and all documents, every label checked."""
-    if has_launcher() and STANDARD_INPUT in (taxonomy_file, *train_files, *val_files):
-        raise bad_option("standard input is read once, and every process reads the documents", "Name a file instead.")
-    taxonomy, told = reading.taxonomy(taxonomy_file)
-    labels = reading.labels(taxonomy)
-    train = read_labelled(train_files, reading, labels, progress)
-    val = read_labelled(val_files, reading, labels, progress) if val_files else None
-    for name, documents in (("training", train), ("validation", val)):
-        if documents is not None:
-            check_labelled(len(documents.texts), any(documents.labels), name)
-    found = [*doubts(taxonomy, train, val)]
-    if found:
-        found.append(f"{command('check', taxonomy_file, *train_files, *val_files)} shows more")
-    return Data(taxonomy, train, val, (*told, *found))
 
 
 def train_model(task: Task, data: Data, *, resume: Resume, watcher: Watcher) -> Trained:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from hitin.commands import options
-from hitin.commands.console import busy, errors_as_json, file_progress, print_tables, say, warn
+from hitin.console import busy, errors_as_json, file_progress, print_tables, say, warn
 
 
 def tune(
@@ -70,11 +70,11 @@ def tune(
     with errors_as_json(as_json):
         with busy("loading the model"):
             from hitin.commands import tuning
-            from hitin.commands.labelled import Reading
-            from hitin.commands.models import load_classifier
             from hitin.decisions import DecisionSettings
             from hitin.display import watching
             from hitin.errors import InputError
+            from hitin.labelled import Reading
+            from hitin.loading import load_classifier
             from hitin.writing import check_writable
 
             if precision == 0:

@@ -6,11 +6,11 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from hitin.commands.labelled import Reading, read_labelled
 from hitin.decisions import DecisionSettings, Row, Tuned
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.files import FileProgress
 from hitin.inputs import Documents, check_labelled
+from hitin.labelled import Reading, read_labelled
 from hitin.model_card import model_card
 from hitin.model_folder import CARD, DECISIONS, fingerprint_of
 from hitin.training.log import Watcher

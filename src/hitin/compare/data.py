@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hitin.commands.labelled import Reading, read_labelled
-from hitin.commands.training import read_data
 from hitin.compare.cells import DATA, FORMAT, DataSet, read_json
 from hitin.errors import InputError
 from hitin.evaluation import truth_table
 from hitin.files import FileProgress
 from hitin.inputs import Documents, check_labelled, chunks, fingerprint, hold_out
+from hitin.labelled import Reading, read_data, read_labelled
 from hitin.model import documents_at_once
 from hitin.settings import TrainingSettings
 from hitin.taxonomy import Taxonomy

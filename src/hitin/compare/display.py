@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 from rich.text import Text
 
-from hitin.commands.console import person_watches, say
 from hitin.compare.cells import Cell, once
 from hitin.compare.events import Event
 from hitin.compare.places import Place
@@ -19,6 +18,7 @@ from hitin.compare.plan import LINEAR
 from hitin.compare.running import Audience
 from hitin.compare.statistics import METRICS
 from hitin.compare.words import duration, percent
+from hitin.console import person_watches, say
 from hitin.errors import printable
 
 

@@ -10,7 +10,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from hitin.commands.models import load_classifier
 from hitin.decisions import Decisions
 from hitin.decisions.policies import POLICIES
 from hitin.errors import InputError
@@ -18,6 +17,7 @@ from hitin.estimator import HierarchicalTextClassifier
 from hitin.export.folder import FILES as EXPORT_FILES
 from hitin.export.folder import PLAIN, SMALL
 from hitin.export.model import OnnxModel
+from hitin.loading import load_classifier
 from hitin.model import Model, documents_at_once
 from hitin.model_folder import DECISIONS, EXPORT, FILES, MANIFEST, fingerprint_of, is_model, read_decisions
 from hitin.serve.batching import Batcher, Computing, Unbatched

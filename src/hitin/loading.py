@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hitin.commands.console import say
+from hitin.console import say
 from hitin.decisions import Decisions, Policy
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier

@@ -1,6 +1,7 @@
 """What the verbs say on standard error and standard output: signs of life, warnings, errors for programs."""
 
 import json
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,11 @@ def say(message: str) -> None:
 def warn(messages: Iterable[str]) -> None:
     for message in messages:
         say(f"warning: {message}")
+
+
+def command(*words: object) -> str:
+    """A `hitin` command for people to copy."""
+    return f"hitin {shlex.join(map(str, words))}"
 
 
 @contextmanager

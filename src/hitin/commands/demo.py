@@ -12,13 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from hitin.answers import path_of
-from hitin.commands.labelled import Reading, command
 from hitin.commands.scoring import Scored, evaluate_files, load_baselines, score_tables
-from hitin.commands.training import Task, prepare, read_data, train_model
+from hitin.commands.training import Task, prepare, train_model
+from hitin.console import command
 from hitin.datasets.files import DataFiles
 from hitin.datasets.icd10 import write_icd10
 from hitin.errors import InputError, printable
 from hitin.estimator import HierarchicalTextClassifier
+from hitin.labelled import Reading, read_data
 from hitin.model_folder import CARD
 from hitin.names import PATH_SEPARATOR
 from hitin.taxonomy import Taxonomy

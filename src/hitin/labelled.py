@@ -1,16 +1,18 @@
-"""Labelled documents for training and scoring: every label is checked where file and line are known."""
+"""A taxonomy and labelled documents for training and scoring: every label is checked where file and line are known."""
 
-import shlex
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from hitin.console import command
 from hitin.documents import Document, Keys, documents_in
 from hitin.errors import listed
-from hitin.files import FileProgress, Source
-from hitin.inputs import Documents
+from hitin.files import STANDARD_INPUT, FileProgress, Source
+from hitin.inputs import Documents, check_labelled
 from hitin.labels import LabelReader, LabelSet, unknown_label
+from hitin.launching import has_launcher
 from hitin.names import ROOT, SEPARATORS
+from hitin.option_values import bad_option
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.builder import Homonyms
 from hitin.taxonomy.reading import Format
@@ -54,6 +56,39 @@ class Reading:
         return Keys(self.text_key, self.label_key)
 
 
+@dataclass(frozen=True)
+class Data:
+    """A taxonomy with its documents, and what a person should know of them."""
+
+    taxonomy: Taxonomy
+    train: Documents
+    val: Documents | None
+    warnings: tuple[str, ...]
+
+
+def read_data(
+    taxonomy_file: str,
+    train_files: Sequence[str],
+    val_files: Sequence[str],
+    reading: Reading,
+    progress: FileProgress | None = None,
+) -> Data:
+    """The taxonomy and all documents, every label checked."""
+    if has_launcher() and STANDARD_INPUT in (taxonomy_file, *train_files, *val_files):
+        raise bad_option("standard input is read once, and every process reads the documents", "Name a file instead.")
+    taxonomy, told = reading.taxonomy(taxonomy_file)
+    labels = reading.labels(taxonomy)
+    train = read_labelled(train_files, reading, labels, progress)
+    val = read_labelled(val_files, reading, labels, progress) if val_files else None
+    for name, documents in (("training", train), ("validation", val)):
+        if documents is not None:
+            check_labelled(len(documents.texts), any(documents.labels), name)
+    found = [*doubts(taxonomy, train, val)]
+    if found:
+        found.append(f"{command('check', taxonomy_file, *train_files, *val_files)} shows more")
+    return Data(taxonomy, train, val, (*told, *found))
+
+
 def read_labelled(
     files: Iterable[str], reading: Reading, labels: LabelReader, progress: FileProgress | None = None
 ) -> Documents:
@@ -83,11 +118,6 @@ def labelled_documents(
                 if progress and number % _SHOW_EVERY == 0:
                     progress(source.name, source.position, source.size)
                 yield document, label_set
-
-
-def command(*words: object) -> str:
-    """A `hitin` command for people to copy."""
-    return f"hitin {shlex.join(map(str, words))}"
 
 
 def doubts(taxonomy: Taxonomy, train: Documents, val: Documents | None) -> Iterator[str]:
