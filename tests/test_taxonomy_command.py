@@ -176,3 +176,15 @@ def test_any_labels_become_a_taxonomy_that_reads_back_or_are_refused(labels: lis
     with TemporaryDirectory() as folder:
         taxonomy.write(f"{folder}/taxonomy.json")
         assert Taxonomy.read(f"{folder}/taxonomy.json") == taxonomy
+
+
+@given(st.lists(st.lists(NAMES, min_size=2, max_size=3).map(" > ".join), min_size=2, max_size=6), st.data())
+def test_labels_that_come_after_a_question_count_for_the_next(labels: list[str], data: st.DataObject) -> None:
+    asked, whole = LabelPaths(), LabelPaths()
+    for label in labels:
+        asked.add([label])
+        whole.add([label])
+        if data.draw(st.booleans()):
+            asked.homonyms()
+    assert asked.taxonomy() == whole.taxonomy()
+    assert (asked.homonyms(), asked.run_together()) == (whole.homonyms(), whole.run_together())
