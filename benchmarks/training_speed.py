@@ -67,6 +67,7 @@ def run_of(part: str, seed: int, arguments: argparse.Namespace) -> Run:
         "validation": 0.0,
         "seed": seed,
         "regularisation": 0.0,
+        "consistency": 0.0,
     }
     common |= {"precision": "bf16" if on_gpu else "fp32", "max_length": arguments.length, "batch_size": arguments.batch}
     if part == RCNN:

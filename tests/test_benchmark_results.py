@@ -1,4 +1,4 @@
-"""The tables in `benchmarks/results/compare` are those of the results that lie beside them."""
+"""The tables in `benchmarks/results/studies` are those of the results that lie beside them."""
 
 import shutil
 from pathlib import Path
@@ -7,17 +7,38 @@ import pytest
 from typer.testing import CliRunner
 
 from hitin.cli import app
+from hitin.compare.comparison import prepare
 from tests.conftest import REPOSITORY
+
+STUDIES = sorted(file.stem for file in (REPOSITORY / "benchmarks" / "studies").glob("*.toml"))
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of all studies and their results, in the folder of a repository."""
+    for part in ("studies", "results/studies"):
+        shutil.copytree(
+            REPOSITORY / "benchmarks" / part,
+            tmp_path / "benchmarks" / part,
+            ignore=shutil.ignore_patterns("resampled.npz", "figures"),
+        )
+    monkeypatch.chdir(tmp_path)
+    return Path("benchmarks", "results", "studies")
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_kept_results_are_those_that_the_study_asks_for(study: str) -> None:
+    folder = REPOSITORY / "benchmarks" / "results" / "studies" / study
+    found = prepare(REPOSITORY / "benchmarks" / "studies" / f"{study}.toml", folder, trains=False, writes=False)
+    assert found.states().keys() == {"finished"}
+    assert found.unasked() == 0
 
 
 @pytest.mark.slow
-def test_the_kept_tables_come_out_of_the_kept_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = Path("benchmarks", "results", "compare")
-    shutil.copytree(REPOSITORY / kept, tmp_path / kept, ignore=shutil.ignore_patterns("resampled.npz"))
-    shutil.copy(REPOSITORY / "benchmarks" / "compare.toml", tmp_path / "benchmarks")
-    monkeypatch.chdir(tmp_path)
-    found = CliRunner().invoke(app, ["compare", "benchmarks/compare.toml", "--out", str(kept), "--tables-only"])
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_kept_tables_come_out_of_the_kept_results(study: str, kept: Path) -> None:
+    file, folder = f"benchmarks/studies/{study}.toml", kept / study
+    found = CliRunner().invoke(app, ["compare", file, "--out", str(folder), "--tables-only"])
     assert found.exit_code == 0, found.output
-    assert "53 of 53 trainings are finished" in found.output
     for name in ("tables.md", "tables.csv"):
-        assert (tmp_path / kept / name).read_bytes() == (REPOSITORY / kept / name).read_bytes()
+        assert (folder / name).read_bytes() == (REPOSITORY / folder / name).read_bytes()
