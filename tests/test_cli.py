@@ -3,6 +3,8 @@
 import json
 import os
 import pty
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -45,6 +47,87 @@ def test_unknown_labels_give_exit_code_1_and_name_the_line(taxonomy: Path, write
     result = run("check", taxonomy, path)
     assert result.exit_code == 1
     assert f"{path}:3  'Foot ball'; did you mean 'Football'?" in result.stdout
+
+
+TICKETS = "text,label\n" + "It dies after an hour.,Device > Battery\nThe screen stays dark.,Device > Screen\n" * 4
+
+
+def test_documents_without_a_taxonomy_are_told_how_one_is_made(
+    write: Write, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is told is tried as well, as a person would copy it."""
+    documents = write("my tickets.csv", TICKETS.replace("text", "body"))
+    monkeypatch.chdir(documents.parent)
+    options = ("--text-key", "body", "--out", "new")
+    result = run("train", documents, *options)
+    assert result.exit_code == 2
+    assert f"{documents}: these are documents; a taxonomy must come before them" in result.stderr
+    assert "columns parent and child" in result.stderr
+    told = [shlex.split(line)[1:] for line in result.stderr.splitlines() if line.startswith("  hitin ")]
+    assert [words[0] for words in told] == ["taxonomy", "train"]
+    assert told[1][told[1].index("--out") + 1] == "new"
+    for words in told:
+        quick = ["--method", "linear"] if words[0] == "train" else []
+        done = run(*words, *quick)
+        assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("verb", ["train", "check", "tree"])
+def test_json_lines_in_place_of_a_taxonomy_are_told_the_same(verb: str, write: Write, run: Run) -> None:
+    result = run(verb, write("train.jsonl", GOOD))
+    assert result.exit_code == 2
+    assert "hitin taxonomy" in result.stderr
+
+
+def test_a_taxonomy_without_documents_is_told_what_is_missing(taxonomy: Path, write: Write, run: Run) -> None:
+    result = run("train", taxonomy, "--out", "model")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: TRAIN is missing. Files of training documents")
+    assert "For example: hitin train taxonomy.tsv train.jsonl" in result.stderr
+    assert "these are documents" not in result.stderr
+    others = run("train", write("mine.csv", TICKETS.replace("text,label", "body,category")))
+    assert "TRAIN is missing" in others.stderr
+    assert "hitin taxonomy --help" in others.stderr
+
+
+def test_documents_in_place_of_a_model_are_told_what_comes_first(write: Write, run: Run) -> None:
+    documents = write("test.csv", TICKETS)
+    result = run("evaluate", documents)
+    assert result.exit_code == 2
+    assert f"{documents}: this is a file, not the folder of a model" in result.stderr
+    assert f"hitin evaluate MODEL {documents}" in result.stderr
+
+
+def test_what_is_missing_is_told_to_programs_too(taxonomy: Path, write: Write, run: Run) -> None:
+    result = run("train", taxonomy, "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["problems"][0]["kind"] == "missing-argument"
+    assert run("train", taxonomy, write("train.jsonl", GOOD)).stderr.startswith("error: --out is missing. The folder")
+
+
+def _verbs() -> list[list[str]]:
+    """Every command that cannot be run without arguments."""
+    group: Any = get_command(cli.app)
+    found = [([name], each) for name, each in group.commands.items() if name != "data"]
+    found += [(["data", name], each) for name, each in group.commands["data"].commands.items()]
+    return [words for words, each in found if any(parameter.required for parameter in each.params)]
+
+
+@pytest.mark.parametrize("words", _verbs(), ids=" ".join)
+def test_a_command_alone_shows_an_example_of_itself(words: list[str], run: Run) -> None:
+    result = run(*words)
+    verb = " ".join(["hitin", *words])
+    assert result.exit_code == 2
+    assert re.match(r"error: [A-Z][\w.]+ is missing. \w.+", result.stderr)
+    assert re.search(rf"^For example: .*{verb} \w", result.stderr, re.MULTILINE)
+    assert f"{verb} --help tells more." in result.stderr
+
+
+def test_what_is_given_but_wrong_is_still_told(taxonomy: Path, run: Run) -> None:
+    result = run("tree", taxonomy, "--height", "none")
+    assert result.exit_code == 2
+    assert "--height" in result.stderr
+    assert "is missing" not in result.stderr
 
 
 def test_json_is_for_programs(taxonomy: Path, write: Write, run: Run) -> None:

@@ -17,6 +17,7 @@ from hitin.commands.data import data
 from hitin.commands.evaluate import evaluate
 from hitin.commands.explain import explain
 from hitin.commands.export import export
+from hitin.commands.missing import telling_what_is_missing
 from hitin.commands.predict import predict
 from hitin.commands.serve import offer_page, serve
 from hitin.commands.taxonomy import taxonomy
@@ -35,7 +36,8 @@ class _Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             try:
-                return super().invoke(ctx)
+                with telling_what_is_missing():
+                    return super().invoke(ctx)
             finally:
                 if sys.stdout is not None:  # it may have been closed
                     sys.stdout.flush()  # here, where a full disk can still be told

@@ -13,6 +13,11 @@ from hitin.taxonomy.builder import Homonyms, TaxonomyBuilder
 
 _SPACED = re.compile(r"\s>|(?<![-=])>\s")  # people do not always write both blanks of PATH_SEPARATOR
 
+BY_HAND = (
+    "a line for each parent, with its children after it and tabs in between; or a CSV with the columns parent and child"
+)
+"""How a taxonomy is written that is in no documents."""
+
 
 class Place(NamedTuple):
     """Where a label was met first."""
@@ -132,7 +137,6 @@ def _no_path(first: tuple[str, Place] | None) -> InputError:
         line=place.line,
         remedy=(
             "Write labels as paths, such as Device > Battery (--separator names another mark than >), or write the "
-            "taxonomy yourself: a line for each parent, with its children after it and tabs in between; or a CSV with "
-            "the columns parent and child."
+            f"taxonomy yourself: {BY_HAND}."
         ),
     )

@@ -30,7 +30,8 @@ def read_json(builder: TaxonomyBuilder, source: Source) -> None:
             f"the JSON is broken: {error.msg} at column {error.colno}",
             kind="broken-json",
             line=error.lineno,
-            remedy="One JSON value is expected. Documents come after the taxonomy on the command line."
+            remedy="One JSON value is expected. Documents come after the taxonomy on the command line. "
+            "If labels are paths, hitin taxonomy DOCUMENTS makes one."
             if error.msg == "Extra data"
             else "If the file is not JSON, name its format with --format.",
         ) from error
