@@ -104,7 +104,9 @@ def _long(parameter: Any) -> str:
 def _usual(parameter: Any) -> str:
     value = parameter.default
     value = value.value if isinstance(value, Enum) else value
-    return f"`{value}`" if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "" else ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+        return ""
+    return f"`{value}`".replace("|", "\\|")  # which would end the cell
 
 
 def _choices(hint: Any) -> str:

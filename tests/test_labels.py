@@ -159,3 +159,20 @@ def test_several_labels_with_another_mark_are_told_how_to_be_written(mark: str) 
     labels = TAXONOMY.labels[:2]
     assert LabelReader(TAXONOMY).nearest(mark.join(labels)) == "|".join(labels)
     assert LabelReader(TAXONOMY).nearest(f"{labels[0]}{mark}nothing of the kind") in (None, *TAXONOMY.labels)
+
+
+def test_the_option_that_would_read_a_label_is_known() -> None:
+    reader = LabelReader(TAXONOMY)
+    for label, option in (
+        ("Diet;Football", "--label-delimiter ';'"),
+        ("Diet, Football", "--label-delimiter ,"),
+        ("Diet\nFootball", r"--label-delimiter '\n'"),
+        ("Health/Diet", "--separator /"),
+        ("Health::Diet", "--separator ::"),
+        ("Health\\Injury\\Fracture", r"--separator '\'"),
+        ("Diet/Health", None),  # from the top down
+        ("Diet;nothing of the kind", None),
+        ("Fractur", None),
+    ):
+        assert reader.option_for(label) == option
+    assert LabelReader(TAXONOMY, delimiter=";").option_for("Diet|Football") == "--label-delimiter '|'"

@@ -4,6 +4,7 @@ import json
 import shlex
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -137,6 +138,40 @@ def test_paths_that_run_together_are_told_and_the_mark_that_belongs_there(run: R
     assert "Put | between" in lines.stderr  # before it cannot be written
     documents = write("tickets.csv", rows.replace("{}", " | "))
     assert not run("taxonomy", documents, "--out", documents.parent / "taxonomy.tsv", "--overwrite").stderr
+
+
+@pytest.mark.parametrize(("mark", "typed"), [(";", ";"), (", ", ","), ("\n", r"\n"), ("\t", r"\t"), ("|", "|")])
+def test_any_mark_may_stand_between_labels_for_every_command_that_reads_them(
+    mark: str, typed: str, run: Run, write: Write
+) -> None:
+    rows = ["Device/Battery", mark.join(["Device/Screen", "Billing/Refund"]), "Billing/Refund", "Device/Screen"] * 3
+    documents = write("tickets.csv", "text,label\n" + "".join(f'"ticket {row}","{row}"\n' for row in rows))
+    tree, model = documents.parent / "tree.tsv", documents.parent / "model"
+    marks = ("--separator", "/", "--label-delimiter", typed)
+    made = run("taxonomy", documents, "--out", tree, *marks)
+    assert (made.exit_code, made.stderr) == (0, "")
+    assert tree.read_text() == "Root\tDevice\tBilling\nDevice\tBattery\tScreen\nBilling\tRefund\n"
+    assert run(*shlex.split(made.stdout.splitlines()[-1])[1:]).exit_code == 0
+    for words in (
+        ("train", tree, documents, "--val", documents, "--out", model, "--method", "linear"),
+        ("evaluate", model, documents),
+        ("tune", model, documents, "--dry-run"),
+    ):
+        done = run(*words, *marks)
+        assert done.exit_code == 0, done.output
+        again = () if words[0] != "train" else ("--overwrite",)
+        assert run(*words, *again, "--separator", "/").exit_code == (0 if mark == "|" else 2)
+
+
+def test_a_mark_that_is_not_read_is_told_with_its_option(run: Run, write: Write) -> None:
+    tree = write("tree.tsv", "Device\tBattery\tScreen\n")
+    for label, option in (("Battery;Screen", "--label-delimiter ';'"), ("Device/Screen", "--separator /")):
+        documents = write("tickets.jsonl", json.dumps({"text": "a", "label": label}) + "\n")
+        assert f"With {option} it is read" in run("train", tree, documents, "--out", documents.parent / "m").stderr
+        assert f"with {option} it is read" in " ".join(run("check", tree, documents).stdout.split())
+        assert run("check", tree, documents, *shlex.split(option)).exit_code == 0
+    empty = run("check", tree, documents, "--label-delimiter", "")
+    assert (empty.exit_code, "Leave it out" in empty.stderr) == (2, True)
 
 
 def test_documents_in_place_of_a_taxonomy_are_told_of_the_command(run: Run, write: Write) -> None:

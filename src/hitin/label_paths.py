@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hitin.documents import Document
 from hitin.errors import InputError, shown
-from hitin.labels import DELIMITER, OTHER_DELIMITERS, names_in
+from hitin.labels import DELIMITER, OTHER_DELIMITERS, check_delimiter, names_in
 from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.builder import Homonyms, TaxonomyBuilder
@@ -38,13 +38,16 @@ class LabelPaths:
     """Collects the labels of documents, then makes a taxonomy of them.
 
     What stands between the names is the same for all: what `separator` says, or the first of the usual marks that
-    occurs. `root` is the artificial root, which may begin a path.
+    occurs. `delimiter` stands between several labels of a document. `root` is the artificial root, which may begin a
+    path.
     """
 
-    def __init__(self, *, separator: str | None = None, root: str | None = ROOT) -> None:
+    def __init__(self, *, separator: str | None = None, delimiter: str = DELIMITER, root: str | None = ROOT) -> None:
+        check_delimiter(delimiter)
         if separator == "":
             raise InputError("the separator of paths is empty", kind="bad-option", remedy="Leave it out, or name one.")
         self._separator = separator
+        self._delimiter = delimiter
         self._root = root
         self._places: dict[str, Place] = {}
         self._known_paths: list[tuple[str, ...]] = []  # none after a label is added: they must be found again
@@ -58,10 +61,10 @@ class LabelPaths:
                     self._known_paths = []
 
     def _names(self, label: str) -> list[str]:
-        """The labels in a text: several, as `LabelReader` knows them, unless `|` stands between the names of a path."""
-        if label in self._places or self._separator == DELIMITER:
+        """The labels in a text: several, as `LabelReader` knows them, unless the mark is that of paths."""
+        if label in self._places or self._separator == self._delimiter:
             return [label]
-        return names_in(label) or [label]
+        return names_in(label, self._delimiter) or [label]
 
     def homonyms(self) -> list[str]:
         """Names that stand in several places of the tree, in the order they were met."""

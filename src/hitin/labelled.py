@@ -9,7 +9,7 @@ from hitin.documents import Document, Keys, documents_in
 from hitin.errors import listed
 from hitin.files import STANDARD_INPUT, FileProgress, Source
 from hitin.inputs import Documents, check_labelled
-from hitin.labels import LabelReader, LabelSet, unknown_label
+from hitin.labels import DELIMITER, LabelReader, LabelSet, unknown_label
 from hitin.launching import has_launcher
 from hitin.names import ROOT, SEPARATORS
 from hitin.option_values import bad_option
@@ -26,6 +26,7 @@ class Reading:
 
     format: Format = "auto"
     separator: str | None = None
+    delimiter: str = DELIMITER
     root: str | None = ROOT
     homonyms: Homonyms = "merge"
     encoding: str | None = None
@@ -49,7 +50,7 @@ class Reading:
 
     def labels(self, taxonomy: Taxonomy) -> LabelReader:
         separators = (self.separator, *SEPARATORS) if self.separator else SEPARATORS
-        return LabelReader(taxonomy, separators=separators, root=self.root)
+        return LabelReader(taxonomy, delimiter=self.delimiter, separators=separators, root=self.root)
 
     @property
     def keys(self) -> Keys:
@@ -114,6 +115,8 @@ def labelled_documents(
                 label_set = labels.read(document.labels)
                 if label_set.unknown:
                     unknown = label_set.unknown[0]
+                    if option := labels.option_for(unknown):
+                        remedy = f"With {option} it is read."
                     raise unknown_label(labels, unknown, file=document.file, line=document.line, remedy=remedy)
                 if progress and number % _SHOW_EVERY == 0:
                     progress(source.name, source.position, source.size)

@@ -1,5 +1,6 @@
 """The labels of a document, as people write them, to the numbers of a taxonomy, ancestors included."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -16,6 +17,9 @@ DELIMITER = "|"
 OTHER_DELIMITERS = (";", ",", "\n")
 """What people also write between several labels; names may hold these, so that they part nothing by themselves."""
 
+OTHER_SEPARATORS = ("/", "\\", "::", ":", ".")
+"""The same between the names of a path."""
+
 _CACHE = 200_000  # names, and label numbers, remembered at most
 _COMPARED = 200_000  # labels that a misspelling is compared with
 
@@ -24,6 +28,11 @@ def names_in(label: str, delimiter: str = DELIMITER) -> list[str] | None:
     """The names in a text that holds several: a list that became text, or `A|B`; `None` where it is one name."""
     pieces = names_in_list(label)
     return label.split(delimiter) if pieces is None and delimiter in label else pieces
+
+
+def check_delimiter(delimiter: str) -> None:
+    if not delimiter:
+        raise InputError("what stands between labels is empty", kind="bad-option", remedy="Leave it out, or name one.")
 
 
 class LabelSet(NamedTuple):
@@ -60,8 +69,9 @@ class LabelReader:
         separators: Sequence[str] = SEPARATORS,
         root: str | None = ROOT,
     ) -> None:
-        if not delimiter or not all(separators):
-            raise InputError("a delimiter or separator is empty", kind="bad-option")
+        check_delimiter(delimiter)
+        if not all(separators):
+            raise InputError("the separator of paths is empty", kind="bad-option", remedy="Leave it out, or name one.")
         self.taxonomy = taxonomy
         self._delimiter = delimiter
         self._separators = separators
@@ -153,10 +163,24 @@ class LabelReader:
         return self._by_spelling[spelling] if likeness >= 0.6 else None
 
     def _several(self, label: str) -> str | None:
-        for mark in OTHER_DELIMITERS:
+        mark = self._other_delimiter(label)
+        return self._delimiter.join(name.strip() for name in label.split(mark)) if mark else None
+
+    def _other_delimiter(self, label: str) -> str | None:
+        for mark in (DELIMITER, *OTHER_DELIMITERS):
             names = [name.strip() for name in label.split(mark)]
             if len(names) > 1 and all(map(self._look_up, names)):
-                return self._delimiter.join(names)
+                return mark
+        return None
+
+    def option_for(self, label: str) -> str | None:
+        """The option of the command line with which an unknown label is read, such as `--separator /`."""
+        if mark := self._other_delimiter(label):
+            typed = mark.replace("\n", "\\n")
+            return f"--label-delimiter {shlex.quote(typed)}"
+        for mark in OTHER_SEPARATORS:
+            if mark in label and self._path([name.strip() for name in label.split(mark)]):
+                return f"--separator {shlex.quote(mark)}"
         return None
 
     @cached_property

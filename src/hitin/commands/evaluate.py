@@ -40,6 +40,7 @@ def evaluate(
     device: options.Device = options.DeviceName.auto,
     runtime: Runtime = RuntimeName.auto,
     separator: options.Separator = None,
+    label_delimiter: options.LabelDelimiter = "|",
     text_key: options.TextKey = None,
     label_key: options.LabelKey = None,
     encoding: options.Encoding = None,
@@ -77,7 +78,11 @@ def evaluate(
             for other in others.values():
                 other.decisions_ = deciding.changed(other.decisions_)
         reading = Reading(
-            separator=options.unescaped(separator), encoding=encoding, text_key=text_key, label_key=label_key
+            separator=options.unescaped(separator),
+            delimiter=options.unescaped(label_delimiter),
+            encoding=encoding,
+            text_key=text_key,
+            label_key=label_key,
         )
         with file_progress() as progress:
             found = scoring.evaluate_files(

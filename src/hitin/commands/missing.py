@@ -52,7 +52,7 @@ def _are_documents(given: Given) -> bool:
 
     if not Path(given.get("taxonomy") or "").is_file():
         return False
-    keys = {name: given.get(name) for name in ("text_key", "label_key", "encoding")}
+    keys: Any = {name: given.get(name) for name in ("text_key", "label_key", "encoding")}
     try:
         return next(read_documents(given["taxonomy"], **keys), None) is not None
     except InputError:
@@ -63,7 +63,7 @@ def _no_taxonomy(words: list[str], given: Given) -> InputError:
     """The mistake of those who have documents and have not heard of a taxonomy."""
     from hitin.label_paths import BY_HAND
 
-    file, reading = given["taxonomy"], _said(given, "text_key", "label_key", "encoding", "separator")
+    file, reading = given["taxonomy"], _said(given, "text_key", "label_key", "encoding", "separator", "label_delimiter")
     besides = ["--taxonomy-encoding", "utf-8"] if given.get("encoding") else []
     return InputError(
         "these are documents; a taxonomy must come before them, which says which label stands under which",

@@ -1,7 +1,7 @@
 """Options that several verbs have, in the same words. Nothing heavy is imported here."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, overload
 
 import typer
 
@@ -102,6 +102,9 @@ class BestBy(StrEnum):
 TaxonomyFile = Annotated[str, typer.Argument(help="The file of labels: TSV, CSV, JSON, or a path a line.")]
 Format = Annotated[TaxonomyFormat, typer.Option(help="The taxonomy's format, where it is not recognised.")]
 Separator = Annotated[str | None, typer.Option(help=r"What stands between the names of a path; \t is a tab.")]
+LabelDelimiter = Annotated[
+    str, typer.Option(help=r"What stands between several labels of a document in one text; \n is a line end.")
+]
 Root = Annotated[str, typer.Option(help="The name of the artificial root, which is no label.")]
 Homonyms = Annotated[
     HomonymPolicy, typer.Option(help="The same name under two parents, in paths and nested JSON: one label, or two.")
@@ -136,7 +139,6 @@ Stop = Annotated[
     typer.Option(min=0, max=1, help="Give no label less probable than this, nor what is below it: its parent instead."),
 ]
 
-
 Uncalibrated = Annotated[
     bool,
     typer.Option(
@@ -147,5 +149,12 @@ Uncalibrated = Annotated[
 ]
 
 
-def unescaped(separator: str | None) -> str | None:
-    return separator.replace("\\t", "\t") if separator is not None else None
+@overload
+def unescaped(mark: str) -> str: ...
+@overload
+def unescaped(mark: str | None) -> str | None: ...
+
+
+def unescaped(mark: str | None) -> str | None:
+    """A separator or delimiter, with the tabs and line ends that are hard to type in a shell."""
+    return mark.replace("\\t", "\t").replace("\\n", "\n") if mark is not None else None

@@ -30,6 +30,7 @@ def taxonomy(
         ),
     ] = None,
     separator: options.Separator = None,
+    label_delimiter: options.LabelDelimiter = "|",
     root: options.Root = "Root",
     text_key: options.TextKey = None,
     label_key: options.LabelKey = None,
@@ -46,12 +47,16 @@ def taxonomy(
 
         hitin taxonomy tickets.csv --out taxonomy.tsv
         hitin taxonomy train.jsonl test.jsonl --label-key category --separator /
+        hitin taxonomy tickets.csv --separator / --label-delimiter ";"
     """
     from hitin.label_paths import LabelPaths
+    from hitin.labels import DELIMITER
     from hitin.names import ROOT
 
     with errors_as_json(as_json):
-        paths = LabelPaths(separator=options.unescaped(separator), root=root)
+        paths = LabelPaths(
+            separator=options.unescaped(separator), delimiter=options.unescaped(label_delimiter), root=root
+        )
         with file_progress() as progress:
             count = _collect(paths, documents, (text_key, label_key, encoding), progress)
         found = paths.taxonomy(homonyms.value if homonyms else None)
@@ -63,6 +68,7 @@ def taxonomy(
     else:
         again = {
             "--separator": separator,
+            "--label-delimiter": None if label_delimiter == DELIMITER else label_delimiter,
             "--root": None if root == ROOT else root,
             "--text-key": text_key,
             "--label-key": label_key,
@@ -122,7 +128,8 @@ def _doubts(run_together: list[str]) -> Iterator[str]:
 
     if run_together:
         count = f"{len(run_together):,} {'path looks' if len(run_together) == 1 else 'paths look'} like several labels"
-        yield f"{count}, such as {shown(run_together[0])}. Put | between the labels of a document, and begin anew."
+        remedy = "Put | between the labels of a document, or name what stands there with --label-delimiter."
+        yield f"{count}, such as {shown(run_together[0])}. {remedy}"
 
 
 def _show(found: "Taxonomy", count: int, words: list[str], homonyms: list[str]) -> str:

@@ -70,6 +70,7 @@ def train(
     ] = 1,
     format: options.Format = options.TaxonomyFormat.auto,
     separator: options.Separator = None,
+    label_delimiter: options.LabelDelimiter = "|",
     root: options.Root = "Root",
     homonyms: options.Homonyms = options.HomonymPolicy.merge,
     text_key: options.TextKey = None,
@@ -119,6 +120,7 @@ def train(
     reading = Reading(
         format=format.value,
         separator=options.unescaped(separator),
+        delimiter=options.unescaped(label_delimiter),
         root=root,
         homonyms=homonyms.value,
         encoding=encoding,

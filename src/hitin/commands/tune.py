@@ -48,6 +48,7 @@ def tune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the table; leave the model as it is.")] = False,
     device: options.Device = options.DeviceName.auto,
     separator: options.Separator = None,
+    label_delimiter: options.LabelDelimiter = "|",
     text_key: options.TextKey = None,
     label_key: options.LabelKey = None,
     encoding: options.Encoding = None,
@@ -90,7 +91,11 @@ def tune(
             if not dry_run:
                 check_writable(tuning.decisions_file(model))
         reading = Reading(
-            separator=options.unescaped(separator), encoding=encoding, text_key=text_key, label_key=label_key
+            separator=options.unescaped(separator),
+            delimiter=options.unescaped(label_delimiter),
+            encoding=encoding,
+            text_key=text_key,
+            label_key=label_key,
         )
         with file_progress() as progress:
             held = tuning.read_documents(classifier, documents or (), reading, progress)

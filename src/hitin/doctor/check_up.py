@@ -12,7 +12,7 @@ from hitin.doctor.splits import Split
 from hitin.documents import Document, Keys, documents_in, is_table, read_documents
 from hitin.errors import HitinError, InputError, shown
 from hitin.files import Source
-from hitin.labels import LabelReader
+from hitin.labels import DELIMITER, LabelReader
 from hitin.names import ROOT, SEPARATORS
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.builder import Homonyms
@@ -30,6 +30,7 @@ def check(
     *,
     format: Format = "auto",
     separator: str | None = None,
+    delimiter: str = DELIMITER,
     root: str | None = ROOT,
     homonyms: Homonyms = "merge",
     taxonomy_encoding: str | None = None,
@@ -53,7 +54,7 @@ def check(
         )
     problems = Problems()
     separators = (separator, *SEPARATORS) if separator else SEPARATORS
-    labels = LabelReader(reading.taxonomy, separators=separators, root=root)
+    labels = LabelReader(reading.taxonomy, delimiter=delimiter, separators=separators, root=root)
     keys = Keys(text_key, label_key)
     splits: dict[str, Split] = {}
     findings.of_taxonomy(reading, problems)

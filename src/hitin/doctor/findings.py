@@ -70,11 +70,18 @@ def of_labels(reading: Reading, splits: list[Split], labels: LabelReader, proble
 def _unknown_labels(split: Split, labels: LabelReader, problems: Problems) -> None:
     for unknown, count in split.unknown.items():
         detail = f"{shown(unknown)}, {count:,} times" if count > 1 else shown(unknown)
-        if problems.wants_more("unknown-label") and (near := labels.nearest(unknown)):
-            detail += f"; did you mean {shown(near)}?"
+        if problems.wants_more("unknown-label"):
+            detail += _remedy(unknown, labels)
         problems.add("unknown-label", split.unknown_places[unknown], detail, count=count)
     if split.unknown_beyond:
         problems.add("unknown-label", count=split.unknown_beyond, places=split.unknown_beyond)
+
+
+def _remedy(unknown: str, labels: LabelReader) -> str:
+    """What the label may have been meant to be, and the option with which it is that."""
+    near, option = labels.nearest(unknown), labels.option_for(unknown)
+    meant = f"; did you mean {shown(near)}?" if near else ""
+    return f"{meant}; with {option} it is read" if option else meant
 
 
 def training_split(splits: list[Split]) -> Split:
