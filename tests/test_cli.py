@@ -17,7 +17,9 @@ import typer
 from typer.main import get_command
 from typer.models import OptionInfo
 
-from hitin import cli
+from hitin import Taxonomy, cli
+from hitin.doctor.problems import KINDS
+from hitin.errors import counted
 from tests.conftest import Run, Write
 
 TAXONOMY = "Root\tHealth\tSport\nHealth\tInjury\tDiet\nSport\tFootball\n"
@@ -130,6 +132,30 @@ def test_what_is_given_but_wrong_is_still_told(taxonomy: Path, run: Run) -> None
     assert "is missing" not in result.stderr
 
 
+def test_one_of_a_kind_is_told_in_the_singular(write: Write, run: Run) -> None:
+    one = write("one.tsv", "Root\tOnly\n")
+    documents = write("train.jsonl", '{"text": "a broken leg", "label": "Onli"}\n')
+    told = run("check", one, documents).stdout
+    assert "1 label that the taxonomy does not have." in told
+    assert "1 label that no document has" in told or "1 training file in which no document" in told
+    assert "1 vertex, height" in run("tree", one).stdout
+    assert repr(Taxonomy.read(one)) == "Taxonomy(1 label, 1 level, tree)"
+    tickets = write("tickets.csv", "text,label\na,Device > Battery\n")
+    assert (
+        "2 labels of 1 document (1 on level 1, 1 on level 2)"
+        in run("taxonomy", tickets, "--out", one.parent / "o.tsv").stdout
+    )
+
+
+def test_no_kind_of_problem_is_told_of_one_in_the_plural() -> None:
+    """The first noun of each title, which comes after the count."""
+    for kind in KINDS.values():
+        noun, nouns = kind.one.split()[0], kind.several.split()[0]
+        assert nouns in (f"{noun}s", "taxonomies", "training"), kind
+        assert counted(1, kind.one, kind.several) == f"1 {kind.one}"
+        assert counted(1200, kind.one, kind.several) == f"1,200 {kind.several}"
+
+
 def test_json_is_for_programs(taxonomy: Path, write: Write, run: Run) -> None:
     result = run("check", taxonomy, write("train.jsonl", GOOD), "--json")
     assert result.exit_code == 0
@@ -176,7 +202,7 @@ def test_a_bad_taxonomy_gives_one_screen_and_exit_code_2(case: str, write: Write
 BAD_DOCUMENTS = {
     "an empty file": ("a.jsonl", b"", "the file is empty"),
     "bytes that are not UTF-8": ("a.jsonl", b'{"text": "caf\xe9", "label": "Diet"}', "the bytes are not UTF-8"),
-    "a ragged CSV row": ("a.csv", b"text,label\na,Diet\nb\n", ":3  the row has 1 columns"),
+    "a ragged CSV row": ("a.csv", b"text,label\na,Diet\nb\n", ":3  the row has 1 column where"),
     "broken JSON on line 3": ("a.jsonl", GOOD.encode() + b"{", ":3  the JSON is broken"),
     "a document without text": ("a.jsonl", b'{"label": "Diet"}', ":1  the document has no text"),
     "a document without label": ("a.jsonl", b'{"text": "a"}', ":1  the document has no label"),

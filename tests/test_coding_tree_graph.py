@@ -24,7 +24,7 @@ def test_edges_add_up_loops_count_twice_and_nothing_is_dense() -> None:
     assert graph.cuts.tolist() == [3, 7, 0, 4, 0]
     assert graph.degrees.tolist() == [3, 7, 10, 4, 0]
     assert graph.volume == 24
-    assert repr(Graph(1_000_000, [(0, 999_999)])) == "Graph(1,000,000 vertices, 1 edges)"
+    assert repr(Graph(1_000_000, [(0, 999_999)])) == "Graph(1,000,000 vertices, 1 edge)"
 
 
 @given(graphs())
@@ -62,7 +62,7 @@ def test_a_directed_matrix_is_made_symmetric() -> None:
         ((2, [(0, 1)], [-1]), r"edge 0 \(0, 1\) has the weight -1.0: weights must be finite and not negative"),
         ((2, [(0, 1)], [float("nan")]), "has the weight nan"),
         ((2, [(0, 1)], [float("inf")]), "has the weight inf"),
-        ((2, [(0, 1)], [1, 2]), r"1 edges need as many weights, not an array of shape \(2,\)"),
+        ((2, [(0, 1)], [1, 2]), r"1 edge needs as many weights, not an array of shape \(2,\)"),
         ((2, [(0, 1)], ["heavy"]), "weights must be numbers"),
         ((2, [(0, 1)], ["1"]), "weights must be numbers"),
         ((2, [(0, 1)], [1j]), "weights must be numbers"),

@@ -223,7 +223,7 @@ def test_results_that_the_file_no_longer_asks_for_are_counted(compared: tuple[Pa
     folder = compared[0]
     (folder / "changed.toml").write_text((folder / "run.toml").read_text().replace("epochs = 3", "epochs = 4"))
     found = run("compare", folder / "changed.toml", "--out", folder / "out", "--tables-only")
-    assert "1 of 3 trainings are finished" in found.stdout  # linear knows no epochs
+    assert "1 of 3 trainings finished" in found.stdout  # linear knows no epochs
     assert "1 more in the folder: results of other settings" in found.stdout
 
 
@@ -311,7 +311,7 @@ def test_a_comparison_that_was_killed_and_interrupted_ends_as_if_it_had_not_been
     os.kill(process.pid, signal.SIGINT)
     code, said = finish(process)
     assert (code, cell.state) == (130, "begun"), said
-    assert "0 of 3 trainings are finished" in said
+    assert "0 of 3 trainings finished" in said
     assert f"Go on with: hitin compare {folder / 'run.toml'}" in said
 
     process = start(folder, "--only", "hitin")  # the command itself is killed

@@ -287,7 +287,7 @@ BAD = {
         ":3: the row has 3 columns where the header has 2",
         "bad-row",
     ),
-    "short row": ("a.csv", "text,label\na\n", ":2: the row has 1 columns where the header has 2", "bad-row"),
+    "short row": ("a.csv", "text,label\na\n", ":2: the row has 1 column where the header has 2", "bad-row"),
     "open quote": ("a.csv", 'text,label\n"a,b\nc,d\n', ":2: the row cannot be read", "bad-row"),
     "another key": (
         "a.jsonl",

@@ -163,7 +163,7 @@ BROKEN = {
     "self-loop": ("t.tsv", "Root\tA\nA\tB\nB\tB\n", ["t.tsv:3", "'B' is its own parent"]),
     "path self-loop": ("t.txt", "A > C50\nA > C50 > C50\n", ["t.txt:2", "'C50' is its own parent"]),
     "ragged row": ("t.csv", "A,B\nA,B,C\n", ["t.csv:2", "3 columns where 2", "double quotes"]),
-    "ragged row below a header": ("t.csv", "parent,child\nA\n", ["t.csv:2", "1 columns where 2"]),
+    "ragged row below a header": ("t.csv", "parent,child\nA\n", ["t.csv:2", "1 column where 2"]),
     "empty name in a path": ("t.txt", "A > B\nA > > C\n", ["t.txt:2", "empty", "--separator"]),
     "broken JSON": ("t.json", '{"A": {}\n, "B" {}}', ["t.json:2", "JSON is broken", "column"]),
     "documents in place of a taxonomy": (

@@ -302,5 +302,5 @@ def test_a_policy_that_does_best_uncalibrated_leaves_the_others_their_calibratio
     assert decisions.with_options(policy="raw").calibration == calibration
     assert Decisions.from_json(decisions.to_json(), "file").with_options(policy="raw").calibration == calibration
     decisions.check(TREE)
-    with pytest.raises(InputError, match="2 temperatures for 1 levels"):
+    with pytest.raises(InputError, match="2 temperatures for 1 level\n"):
         decisions.check(Taxonomy.from_edges([], labels=["a", "b"]))

@@ -15,7 +15,7 @@ from accelerate.state import AcceleratorState, GradientState, PartialState
 from accelerate.utils import GradientAccumulationPlugin, InitProcessGroupKwargs
 from torch import Tensor
 
-from hitin.errors import InputError, shown
+from hitin.errors import InputError, counted, shown
 from hitin.settings import TrainingSettings
 
 _ALONE = ContextVar("alone", default=False)
@@ -68,9 +68,10 @@ def build_accelerator(device: str, settings: TrainingSettings) -> Accelerator:
 def _check_enough_gpus(device: torch.device) -> None:
     """Each process of a machine takes a GPU of its own."""
     processes = int(os.environ.get("LOCAL_WORLD_SIZE") or 1)
-    if device.type == "cuda" and processes > torch.cuda.device_count():
+    gpus = torch.cuda.device_count() if device.type == "cuda" else processes
+    if processes > gpus:
         raise InputError(
-            f"there are {processes} processes on this machine, and {torch.cuda.device_count()} GPUs",
+            f"{counted(processes, 'process', 'processes')} on this machine, and {counted(gpus, 'GPU')}",
             kind="bad-option",
             remedy="Start as many processes as there are GPUs, or choose --device cpu.",
         )

@@ -86,6 +86,6 @@ def listed(names: list[str] | tuple[str, ...], most: int = 8) -> str:
     return ", ".join(printable(name, 40) for name in names[:most]) + (", ..." if len(names) > most else "") or "none"
 
 
-def counted(count: int, what: str) -> str:
-    """`1 file`, `2 files`"""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def counted(count: int, one: str, several: str | None = None) -> str:
+    """`1 file`, `2 files`; with words for `several` that take more than an s: `1 vertex has`, `2 vertices have`."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hitin.errors import InputError, listed, shown
+from hitin.errors import InputError, counted, listed, shown
 from hitin.labels import LabelReader, unknown_label
 from hitin.taxonomy import Taxonomy
 
@@ -159,7 +159,8 @@ def _matrix_rows(taxonomy: Taxonomy, labels: Any) -> Iterator[list[int]] | None:
         return None
     if labels.shape[1] != len(taxonomy):
         raise InputError(
-            f"the matrix of labels has {labels.shape[1]} columns, the taxonomy {len(taxonomy)} labels",
+            f"the matrix of labels has {counted(labels.shape[1], 'column')}, "
+            f"the taxonomy {counted(len(taxonomy), 'label')}",
             kind="bad-labels",
             remedy="It needs a column for each label, in the order of the taxonomy.",
         )

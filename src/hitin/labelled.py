@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hitin.console import command
 from hitin.documents import Document, Keys, documents_in
-from hitin.errors import listed
+from hitin.errors import counted, listed
 from hitin.files import STANDARD_INPUT, FileProgress, Source
 from hitin.inputs import Documents, check_labelled
 from hitin.labels import DELIMITER, LabelReader, LabelSet, unknown_label
@@ -141,12 +141,12 @@ def doubts(taxonomy: Taxonomy, train: Documents, val: Documents | None) -> Itera
 
 
 def _documents(count: int, name: str) -> str:
-    return f"{count:,} {name} document has" if count == 1 else f"{count:,} {name} documents have"
+    return counted(count, f"{name} document has", f"{name} documents have")
 
 
 def _unlearnable(taxonomy: Taxonomy, train: Documents) -> Iterator[str]:
     used = {label for labels in train.labels for label in labels}
     missing = [label for number, label in enumerate(taxonomy.labels) if number not in used]
     if missing:
-        share = f"{len(missing):,} of {len(taxonomy):,} labels have"
+        share = f"{len(missing):,} of {counted(len(taxonomy), 'label')} {'has' if len(missing) == 1 else 'have'}"
         yield f"{share} no training document and cannot be learnt: {listed(missing, most=3)}"

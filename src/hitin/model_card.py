@@ -11,7 +11,7 @@ from hitin import __version__
 from hitin.decisions import Decisions
 from hitin.encoders.tfidf import TfidfSettings
 from hitin.encoders.transformer import TransformerSettings
-from hitin.errors import printable
+from hitin.errors import counted, printable
 from hitin.methods import METHODS, NeuralMethod
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
@@ -52,11 +52,12 @@ def _metadata(run: Run) -> Iterator[str]:
 
 def _about(taxonomy: Taxonomy, run: Run) -> Iterator[str]:
     shape = "a tree" if taxonomy.is_tree else "some of them under several parents"
-    yield f"# A classifier of texts into {len(taxonomy):,} labels"
+    yield f"# A classifier of texts into {counted(len(taxonomy), 'label')}"
     yield ""
     most = _most_tokens(run)
+    labels = f"{counted(len(taxonomy), 'label')} on {counted(taxonomy.depth, 'level')}"
     yield (
-        f"Gives a text its labels in a taxonomy: {len(taxonomy):,} labels on {taxonomy.depth} levels, {shape}. A text "
+        f"Gives a text its labels in a taxonomy: {labels}, {shape}. A text "
         f"may have none, one or several. Method {_code(run.method_name)}, text encoder {_code(run.encoder_name)}, "
         + ("the whole of a text." if most is None else f"at most {most:,} tokens of a text.")
     )
@@ -91,7 +92,7 @@ def _training(run: Run, history: "History | None", sizes: dict[str, int] | None)
         yield from _at_once(history, sizes.get("train", 0), held)
         return
     epochs = len(history.epochs)
-    yield f"Trained on {_documents(sizes.get('train', 0))} for {epochs} epoch{'' if epochs == 1 else 's'}." + (
+    yield f"Trained on {counted(sizes.get('train', 0), 'document')} for {counted(epochs, 'epoch')}." + (
         "" if held else " There were no validation documents: the last epoch was kept, and its scores are not known."
     )
     if held:
@@ -100,8 +101,8 @@ def _training(run: Run, history: "History | None", sizes: dict[str, int] | None)
 
 def _validation(history: "History", held: int) -> Iterator[str]:
     yield (
-        f"Epoch {history.chosen['epoch']:.0f} was the best on {_documents(held)} held for validation. As it was chosen "
-        "by these scores, expect a little less on other documents:"
+        f"Epoch {history.chosen['epoch']:.0f} was the best on {counted(held, 'document')} held for validation. As it "
+        "was chosen by these scores, expect a little less on other documents:"
     )
     yield from _scores(history.chosen)
     yield from ("", "Each label above a probability of 0.5 counts as given. All epochs are in `training/log.jsonl`.")
@@ -109,8 +110,8 @@ def _validation(history: "History", held: int) -> Iterator[str]:
 
 def _at_once(history: "History", given: int, held: int) -> Iterator[str]:
     """Of a method without epochs, whose model is not chosen by its scores."""
-    yield f"Trained on {_documents(given)}." + (
-        f" On {_documents(held)} held for validation, with each label of a margin above 0 given:"
+    yield f"Trained on {counted(given, 'document')}." + (
+        f" On {counted(held, 'document')} held for validation, with each label of a margin above 0 given:"
         if held
         else " There were no validation documents: its scores are not known."
     )
@@ -166,10 +167,6 @@ def _most_tokens(run: Run) -> int | None:
 def _settings(run: Run) -> Iterator[str]:
     yield from ("## Settings", "", "`run.toml`:", "", "```toml", run.to_toml().rstrip(), "```", "")
     yield f"Made by hitin {__version__} with torch {torch.__version__}."
-
-
-def _documents(count: int) -> str:
-    return f"{count:,} document{'' if count == 1 else 's'}"
 
 
 def _cell(name: str) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from hitin.errors import InputError, OnError, raise_error, shown
+from hitin.errors import InputError, OnError, counted, raise_error, shown
 from hitin.extras import need
 from hitin.files import Source
 from hitin.tables import csv_rows, delimiter_of, tsv_rows
@@ -123,7 +123,7 @@ def _ragged(source: Source, line: int, row: list[str], header: list[str], delimi
     lines = source.line - line + 1
     mark = "a tab" if delimiter == "\t" else repr(delimiter)
     return source.error(
-        f"the row has {len(row)} columns where the header has {len(header)}"
+        f"the row has {counted(len(row), 'column')} where the header has {len(header)}"
         + (f" (it runs over {lines} lines)" if lines > 1 and delimiter != "\t" else ""),
         kind="bad-row",
         line=line,

@@ -20,7 +20,7 @@ from hitin.bulk.ledger import Failed, Finished, Ledger, Stamp
 from hitin.bulk.request import Request
 from hitin.bulk.scoring import Outcome, score_shard
 from hitin.bulk.shards import Shard
-from hitin.errors import HitinError, InputError, first_line
+from hitin.errors import HitinError, InputError, counted, first_line
 from hitin.extras import need
 from hitin.model import Advance
 from hitin.option_values import bad_option
@@ -191,7 +191,7 @@ def share_out(machines: Sequence[Mapping[str, float]], workers: int | None, shar
     if device.startswith("cuda") or (device == "auto" and gpus):
         if (workers or 1) > gpus:
             raise bad_option(
-                f"{workers or 1} workers need a GPU each, the cluster has {gpus:g}",
+                f"{counted(workers or 1, 'worker needs a GPU', 'workers need a GPU each')}, the cluster has {gpus:g}",
                 "Name fewer with --workers, or take --device cpu.",
             )
         return Share(min(workers or int(gpus), shards), 1.0, 1)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.calibration.tables import Table, check_shape, chunks
-from hitin.errors import InputError, shown
+from hitin.errors import InputError, counted, shown
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.levels import highest_below, level_slices, lowest_above
 
@@ -49,7 +49,7 @@ class Calibration:
     def check(self, taxonomy: Taxonomy) -> None:
         """Refuse a taxonomy of more or fewer levels."""
         if self.temperatures and len(self.temperatures) != taxonomy.depth:
-            raise _bad(f"there are {len(self.temperatures)} temperatures for {taxonomy.depth} levels")
+            raise _bad(f"{counted(len(self.temperatures), 'temperature')} for {counted(taxonomy.depth, 'level')}")
 
     def log_odds(self, logits: Table, taxonomy: Taxonomy) -> NDArray[np.float32]:
         """(documents, |Y|): the higher a label's logit, the higher its log-odds; always finite."""

@@ -13,7 +13,7 @@ from hitin.coding_tree.running import LARGE, can_compile
 from hitin.coding_tree.tree import CodingTree
 from hitin.coding_tree.writing import shown_layers
 from hitin.compression import format_suffix
-from hitin.errors import InputError, printable
+from hitin.errors import InputError, counted, printable
 from hitin.names import ROOT
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.builder import Homonyms
@@ -89,7 +89,7 @@ def show_tree(built: BuiltTree) -> str:
         ("time", duration),
         *(("written", printable(name, most=1000)) for name in built.written),
     ]
-    title = f"coding tree of {tree.vertices:,} vertices, height {tree.height}, method {tree.method}"
+    title = f"coding tree of {counted(tree.vertices, 'vertex', 'vertices')}, height {tree.height}, method {tree.method}"
     return "\n".join([title, *(f"  {name:<9}{value}" for name, value in (rows if tree.height > 1 else rows[1:]))])
 
 

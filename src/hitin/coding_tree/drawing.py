@@ -13,6 +13,7 @@ import numpy as np
 
 from hitin.coding_tree.tree import CodingTree
 from hitin.coding_tree.writing import children_of, names_of, on_one_line, shown_layers
+from hitin.errors import counted
 from hitin.names import ROOT
 from hitin.pages import filled, policy_hash, safe_json
 from hitin.taxonomy import Taxonomy
@@ -70,7 +71,7 @@ def _svg_lines(tree: CodingTree) -> Iterator[str]:
     drawn = outline(tree)
     names = [on_one_line(name) for name in names_of(tree)]
     places = _places(drawn)
-    heading = f"Coding tree of {_counted(tree.vertices, 'label' if tree.labels else 'vertex')}"
+    heading = f"Coding tree of {_vertices(tree)}"
     method = f"{html.escape(on_one_line(tree.method))}, " if tree.method else ""
     numbers = f"{method}height {tree.height}, H^{tree.height} = {_bits(tree.entropy)}, H^1 = {_bits(tree.flat_entropy)}"
     longest = max(min(sum(map(_width, name)), LONGEST_NAME) for name in names)
@@ -272,9 +273,8 @@ def _kept_edges(drawn: Outline, ids: list[int], taxonomy: Taxonomy) -> str:
     return f"{kept:,} of {len(ends):,}"
 
 
-def _counted(count: int, noun: str) -> str:
-    plural = {"label": "labels", "vertex": "vertices"}
-    return f"{count:,} {noun if count == 1 else plural[noun]}"
+def _vertices(tree: CodingTree) -> str:
+    return counted(tree.vertices, "label") if tree.labels else counted(tree.vertices, "vertex", "vertices")
 
 
 def _bits(entropy: float) -> str:

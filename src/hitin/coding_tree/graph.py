@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hitin.errors import counted
 from hitin.names import ROOT
 from hitin.taxonomy import Taxonomy
 
@@ -103,7 +104,7 @@ class Graph:
         return np.concatenate([self.edges, loops]), np.concatenate([self.weights, self.loops[loops[:, 0]]])
 
     def __repr__(self) -> str:
-        return f"Graph({self.vertices:,} vertices, {len(self.edges):,} edges)"
+        return f"Graph({counted(self.vertices, 'vertex', 'vertices')}, {counted(len(self.edges), 'edge')})"
 
 
 def adjacency(graph: Graph) -> tuple[Ids, Ids, Floats]:
@@ -133,7 +134,7 @@ def checked_labels(labels: Any, vertices: int) -> tuple[str, ...] | None:
         raise ValueError(f"labels are a list of names, in the order of the vertices, not a {type(labels).__name__}")
     names = tuple(labels)
     if len(names) != vertices:
-        raise ValueError(f"{vertices} vertices need as many labels, not {len(names)}")
+        raise ValueError(f"{counted(vertices, 'vertex needs', 'vertices need')} as many labels, not {len(names)}")
     for name in names:
         if not isinstance(name, str):
             raise ValueError(f"labels are names, which {name!r} is not")
@@ -171,7 +172,9 @@ def _checked_weights(weights: ArrayLike | None, ends: Ids) -> Floats:
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"weights must be numbers ({error})") from error
     if weight.shape != (len(ends),):
-        raise ValueError(f"{len(ends)} edges need as many weights, not an array of shape {weight.shape}")
+        raise ValueError(
+            f"{counted(len(ends), 'edge needs', 'edges need')} as many weights, not an array of shape {weight.shape}"
+        )
     wrong = ~np.isfinite(weight) | (weight < 0)
     if wrong.any():
         edge = int(np.argmax(wrong))

@@ -11,6 +11,7 @@ import typer
 
 from hitin.commands import options
 from hitin.console import INTERRUPTED, command, errors_as_json, file_progress, say, warn
+from hitin.errors import counted
 
 if TYPE_CHECKING:
     from hitin.compare.comparison import Comparison
@@ -187,7 +188,7 @@ def _states(found: "Comparison", as_json: bool) -> str:
         return json.dumps({"cells": told}, indent=2)
     lines = [f"{cell.state:<9}{cell.name} ({cell.row.encoder})" for cell in cells]
     counts = ", ".join(f"{count} {state}" for state, count in Counter(cell.state for cell in cells).items())
-    return "\n".join([*lines, f"{len(cells)} trainings: {counts}"])
+    return "\n".join([*lines, f"{counted(len(cells), 'training')}: {counts}"])
 
 
 def _summary(found: "Comparison", outcome: "Outcome", files: list[str], as_json: bool) -> str:
@@ -196,7 +197,7 @@ def _summary(found: "Comparison", outcome: "Outcome", files: list[str], as_json:
     if as_json:
         told = {"states": states, "failures": outcome.failures, "files": files, "unasked_results": unasked}
         return json.dumps(told, indent=2)
-    lines = [f"{states['finished']} of {states.total()} trainings are finished"]
+    lines = [f"{states['finished']:,} of {counted(states.total(), 'training')} finished"]
     if unasked:
         lines.append(f"{unasked} more in the folder: results of other settings or seeds than the file asks for")
     return "\n".join([*lines, *(f"  {file}" for file in files)])

@@ -7,6 +7,7 @@ import typer
 
 from hitin.commands import options
 from hitin.console import busy, errors_as_json, file_progress, say, warn
+from hitin.errors import counted
 
 if TYPE_CHECKING:
     from hitin.datasets.files import DataFiles
@@ -221,7 +222,7 @@ def arxiv(
         check_folder_of_data(out)
         written = write_arxiv(out, dump, settings, progress)
     if sum(written.documents) < documents:
-        warn([f"{sum(written.documents):,} papers may be chosen, where {documents:,} were asked for"])
+        warn([f"{counted(sum(written.documents), 'paper')} may be chosen, where {documents:,} were asked for"])
     report(f"arXiv: a paper to its {'category' if single else 'categories'}", written, as_json=as_json)
 
 

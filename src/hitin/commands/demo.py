@@ -17,7 +17,7 @@ from hitin.commands.training import Task, prepare, train_model
 from hitin.console import command
 from hitin.datasets.files import DataFiles
 from hitin.datasets.icd10 import write_icd10
-from hitin.errors import InputError, printable
+from hitin.errors import InputError, counted, printable
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.labelled import Reading, read_data
 from hitin.model_folder import CARD
@@ -128,7 +128,7 @@ def _likeliest(taxonomy: Taxonomy, probabilities: NDArray[np.float32]) -> int:
 
 def demo_tables(found: Demo) -> list[RenderableType]:
     """The scores on test documents, over all and by level, and the guesses."""
-    title = f"On {found.scored.scores.documents:,} test documents"
+    title = f"On {counted(found.scored.scores.documents, 'test document')}"
     return [*score_tables(found.scored, title), guess_table(found.guesses)]
 
 

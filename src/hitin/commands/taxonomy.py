@@ -124,20 +124,22 @@ def _write(found: "Taxonomy", out: str, root: str, overwrite: bool) -> None:
 
 def _doubts(run_together: list[str]) -> Iterator[str]:
     """What may be another tree than was meant."""
-    from hitin.errors import shown
+    from hitin.errors import counted, shown
 
     if run_together:
-        count = f"{len(run_together):,} {'path looks' if len(run_together) == 1 else 'paths look'} like several labels"
+        count = f"{counted(len(run_together), 'path looks', 'paths look')} like several labels"
         remedy = "Put | between the labels of a document, or name what stands there with --label-delimiter."
         yield f"{count}, such as {shown(run_together[0])}. {remedy}"
 
 
 def _show(found: "Taxonomy", count: int, words: list[str], homonyms: list[str]) -> str:
     """A few lines for people; `words` are what the next command is told."""
-    from hitin.errors import listed, printable
+    from hitin.errors import counted, listed, printable
 
     levels = ", ".join(f"{size:,} on level {level}" for level, size in enumerate(found.level_sizes, start=1))
-    lines = [f"{printable(words[0], most=1000)}: {len(found):,} labels of {count:,} documents ({levels})"]
+    lines = [
+        f"{printable(words[0], most=1000)}: {counted(len(found), 'label')} of {counted(count, 'document')} ({levels})"
+    ]
     if homonyms:
         called = "labels are called by their paths" if homonyms[0] not in found else "each is one label"
         lines.append(f"  in several places: {listed(homonyms, most=3)}; {called}")

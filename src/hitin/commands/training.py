@@ -135,7 +135,8 @@ def _held_out(run: Run, data: Data, watcher: Watcher) -> tuple[Documents, Docume
         watcher.note("there is no --val, and too few documents to hold some out: nothing can be chosen by them")
     else:
         share = f"{len(val.texts):,} of {len(data.train.texts):,} documents"
-        watcher.note(f"there is no --val: {share} are held out to choose epoch and decisions by")
+        verb = "is" if len(val.texts) == 1 else "are"
+        watcher.note(f"there is no --val: {share} {verb} held out to choose epoch and decisions by")
     return train, val
 
 

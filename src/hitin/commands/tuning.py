@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hitin.decisions import DecisionSettings, Row, Tuned
+from hitin.errors import counted
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.files import FileProgress
 from hitin.inputs import Documents, check_labelled
@@ -66,14 +67,14 @@ def warnings_of(tuned: Tuned) -> Iterator[str]:
         )
     if not tuned.folds and len(tuned.rows) > 2:
         yield (
-            f"{tuned.documents:,} documents are too few to hold some of them out: chosen is what does best on those "
-            "it was tuned on"
+            f"{counted(tuned.documents, 'document is', 'documents are')} too few to hold some of them out: "
+            "chosen is what does best on those it was tuned on"
         )
 
 
 def tuning_tables(tuned: Tuned) -> list[Table | Text]:
     """What each way to decide gave, and which was chosen."""
-    title = f"{tuned.documents:,} documents, tuned for {tuned.goal.describe()}"
+    title = f"{counted(tuned.documents, 'document')}, tuned for {tuned.goal.describe()}"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     table.add_column("policy")
     table.add_column("thresholds")

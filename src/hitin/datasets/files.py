@@ -12,7 +12,7 @@ from typing import IO, Literal, get_args
 
 from hitin.cells import text_of
 from hitin.documents import Document
-from hitin.errors import InputError, printable
+from hitin.errors import InputError, counted, printable
 from hitin.taxonomy import Taxonomy
 from hitin.writing import check_folder, check_writable, replacing
 
@@ -99,8 +99,8 @@ def in_splits(
 def show_files(title: str, files: DataFiles) -> str:
     """What was written, and what to do with it, for people."""
     levels = " > ".join(f"{size:,}" for size in files.labels)
-    rows = [(files.taxonomy, f"{sum(files.labels):,} labels, {levels} by level")]
-    rows += [(path, f"{count:,} documents") for path, count in files.splits]
+    rows = [(files.taxonomy, f"{counted(sum(files.labels), 'label')}, {levels} by level")]
+    rows += [(path, counted(count, "document")) for path, count in files.splits]
     width = max(len(str(path)) for path, _ in rows)
     model = files.taxonomy.with_name("model")
     commands = [

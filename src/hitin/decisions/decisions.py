@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hitin.calibration import Calibration, LogOdds
 from hitin.decisions.policies import AS_SHOWN, POLICIES, WAYS, WITH_THRESHOLDS, Given, Policy
-from hitin.errors import InputError, shown
+from hitin.errors import InputError, counted, shown
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.levels import without_orphans
 
@@ -125,7 +125,7 @@ class Decisions:
         if isinstance(self.threshold, tuple):
             if len(self.threshold) != taxonomy.depth:
                 raise _bad(
-                    f"there are {len(self.threshold)} thresholds for {taxonomy.depth} levels",
+                    f"{counted(len(self.threshold), 'threshold')} for {counted(taxonomy.depth, 'level')}",
                     "Give one for each level, or one for all.",
                 )
             return np.repeat(np.array(self.threshold, dtype=np.float64), taxonomy.level_sizes)

@@ -10,7 +10,7 @@ from hitin.doctor.facts import SplitFacts
 from hitin.doctor.mojibake import trouble_in
 from hitin.doctor.problems import FIRST, Problems
 from hitin.doctor.splits import Split
-from hitin.errors import place, shown
+from hitin.errors import counted, place, shown
 from hitin.labels import LabelReader
 from hitin.names import PATH_SEPARATOR, folded
 from hitin.taxonomy.reading import Reading
@@ -49,7 +49,7 @@ def of_labels(reading: Reading, splits: list[Split], labels: LabelReader, proble
     train = training_split(splits)
     if not train.learnable:
         if train.documents:
-            problems.add("nothing-to-learn", train.name, f"{train.documents:,} documents")
+            problems.add("nothing-to-learn", train.name, counted(train.documents, "document"))
         return
     counts = train.label_counts
     everywhere = sum((split.label_counts for split in splits), np.zeros_like(counts))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from hitin.errors import HitinError, InputError, printable
+from hitin.errors import HitinError, InputError, counted, printable
 
 FIRST = 10
 
@@ -29,81 +29,114 @@ class Example(NamedTuple):
 
 class Kind(NamedTuple):
     severity: Severity
-    title: str
+    one: str
+    several: str
     remedy: str = ""
 
 
 KINDS: dict[str, Kind] = {
     "unknown-label": Kind(
         Severity.WRONG,
+        "label that the taxonomy does not have",
         "labels that the taxonomy does not have",
         "Correct the spelling, or add them to the taxonomy.",
     ),
-    "empty-split": Kind(Severity.WRONG, "files without a document", "Give a file with documents."),
+    "empty-split": Kind(
+        Severity.WRONG, "file without a document", "files without a document", "Give a file with documents."
+    ),
     "nothing-to-learn": Kind(
-        Severity.WRONG, "training files in which no document has both a text and a label", "Is the right column read?"
+        Severity.WRONG,
+        "training file in which no document has both a text and a label",
+        "training files in which no document has both a text and a label",
+        "Is the right column read?",
     ),
     "leak": Kind(
         Severity.WRONG,
+        "text that stands in an earlier file too",
         "texts that stand in an earlier file too",
         "Scores on them say nothing: keep each text in one split.",
     ),
     "unlabelled": Kind(
-        Severity.WARNING, "documents with an empty list of labels", "Every label counts as wrong for them."
+        Severity.WARNING,
+        "document with an empty list of labels",
+        "documents with an empty list of labels",
+        "Every label counts as wrong for them.",
     ),
-    "empty-text": Kind(Severity.WARNING, "documents with an empty text", "Remove them, or find their text."),
+    "empty-text": Kind(
+        Severity.WARNING,
+        "document with an empty text",
+        "documents with an empty text",
+        "Remove them, or find their text.",
+    ),
     "duplicate-text": Kind(
         Severity.WARNING,
+        "document whose text came before in the same split",
         "documents whose text came before in the same split",
         "Keep one of each, with all its labels.",
     ),
     "missing-ancestors": Kind(
         Severity.WARNING,
+        "document that names a label without all its ancestors",
         "documents that name a label without all its ancestors",
         "They are completed when read.",
     ),
     "encoding": Kind(
         Severity.WARNING,
+        "text or name with signs of a wrong encoding",
         "texts and names with signs of a wrong encoding",
         "They were once read in another encoding than they were written in: export them again as UTF-8.",
     ),
     "label-without-documents": Kind(
         Severity.WARNING,
+        "label that no document has",
         "labels that no document has",
         "They cannot be learnt: add documents or drop them.",
     ),
     "label-only-in-other-splits": Kind(
         Severity.WARNING,
+        "label of other splits that no training document has",
         "labels of other splits that no training document has",
         "They can only be missed: move some of their documents to training.",
     ),
     "rare-label": Kind(
         Severity.WARNING,
+        "label with few training documents",
         "labels with few training documents",
         "Expect low scores there, or merge them upwards.",
     ),
     "look-alike-labels": Kind(
-        Severity.WARNING, "labels that differ only in case, blanks or punctuation", "Are they meant to be one?"
+        Severity.WARNING,
+        "label that differs from another only in case, blanks or punctuation",
+        "labels that differ only in case, blanks or punctuation",
+        "Are they meant to be one?",
     ),
     "homonym": Kind(
         Severity.WARNING,
+        "name that stands under several parents",
         "names that stand under several parents",
         "See the taxonomy's table for what was done; --homonyms changes it.",
     ),
-    "duplicate-edge": Kind(Severity.WARNING, "edges that are given twice", "Each counts once; nothing to do."),
+    "duplicate-edge": Kind(
+        Severity.WARNING, "edge that is given twice", "edges that are given twice", "Each counts once; nothing to do."
+    ),
     "flat-taxonomy": Kind(
         Severity.WARNING,
         "taxonomy without any parent",
+        "taxonomies without any parent",
         "If labels were meant to stand under others: is the separator right (tabs, not blanks)? --separator names it.",
     ),
-    "broken-json": Kind(Severity.UNREADABLE, "lines of broken JSON"),
-    "no-text": Kind(Severity.UNREADABLE, "documents without a text"),
-    "no-label": Kind(Severity.UNREADABLE, "documents without a label"),
-    "bad-label": Kind(Severity.UNREADABLE, "documents whose label is neither text nor list"),
-    "bad-row": Kind(Severity.UNREADABLE, "rows that do not fit the header"),
-    "not-utf-8": Kind(Severity.UNREADABLE, "lines that are not UTF-8"),
+    "broken-json": Kind(Severity.UNREADABLE, "line of broken JSON", "lines of broken JSON"),
+    "no-text": Kind(Severity.UNREADABLE, "document without a text", "documents without a text"),
+    "no-label": Kind(Severity.UNREADABLE, "document without a label", "documents without a label"),
+    "bad-label": Kind(
+        Severity.UNREADABLE,
+        "document whose label is neither text nor list",
+        "documents whose label is neither text nor list",
+    ),
+    "bad-row": Kind(Severity.UNREADABLE, "row that does not fit the header", "rows that do not fit the header"),
+    "not-utf-8": Kind(Severity.UNREADABLE, "line that is not UTF-8", "lines that are not UTF-8"),
 }
-_UNREADABLE_FILE = Kind(Severity.UNREADABLE, "files that cannot be read")
+_UNREADABLE_FILE = Kind(Severity.UNREADABLE, "file that cannot be read", "files that cannot be read")
 
 
 @dataclass
@@ -112,13 +145,19 @@ class Problem:
 
     kind: str
     severity: Severity
-    title: str
+    one: str
+    several: str
     remedy: str
     count: int = 0
     places: int = 0
     """How many places there are; one may stand for several occurrences."""
     examples: list[Example] = field(default_factory=list)
     """The first of them."""
+
+    @property
+    def title(self) -> str:
+        """What is wrong, and how often."""
+        return counted(self.count, self.one, self.several)
 
 
 class Problems:

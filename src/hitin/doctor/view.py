@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hitin.doctor.facts import CheckUp, SplitFacts, TaxonomyFacts
 from hitin.doctor.problems import Problem, Severity
-from hitin.errors import printable
+from hitin.errors import counted, printable
 from hitin.taxonomy.reading import FORMATS
 
 _STYLES = {Severity.WARNING: "yellow", Severity.WRONG: "red", Severity.UNREADABLE: "bold red"}
@@ -40,7 +40,7 @@ def show(check_up: CheckUp, console: Console) -> None:
     if check_up.exit_code == 0 and not check_up.splits:
         verdict = "The taxonomy is sound. Name files of documents to have them examined too."
     warnings = sum(problem.severity == Severity.WARNING for problem in problems)
-    suffix = f" ({warnings} {'kind' if warnings == 1 else 'kinds'} of warnings above)" if warnings else ""
+    suffix = f" ({counted(warnings, 'kind', 'kinds')} of warnings above)" if warnings else ""
     console.print(Text(verdict + suffix, style=style), soft_wrap=True)
 
 
@@ -69,7 +69,7 @@ def _taxonomy_table(facts: TaxonomyFacts) -> Table:
 
 def _shape(facts: TaxonomyFacts) -> str:
     if facts.several_parents:
-        return f"DAG: {facts.several_parents:,} labels have several parents"
+        return f"DAG: {counted(facts.several_parents, 'label has', 'labels have')} several parents"
     return "tree"
 
 
@@ -77,8 +77,8 @@ def _homonyms(facts: TaxonomyFacts) -> str:
     if not facts.homonyms:
         return "none"
     if facts.homonym_policy == "separate":
-        return f"{facts.homonyms:,} names, a label of its own in each place"
-    return f"{facts.homonyms:,} names, one label each (--homonyms separate makes them several)"
+        return f"{counted(facts.homonyms, 'name')}, a label of its own in each place"
+    return f"{counted(facts.homonyms, 'name')}, one label each (--homonyms separate makes them several)"
 
 
 def _level_table(check_up: CheckUp, names: list[str], most: int = 20) -> Table:
@@ -125,7 +125,7 @@ def _problem(problem: Problem) -> Text:
     lines = [
         Text.assemble(
             (_WORDS[problem.severity], _STYLES[problem.severity]),
-            f": {problem.count:,} {problem.title}. {problem.remedy}",
+            f": {problem.title}. {problem.remedy}",
         ),
         *(Text.assemble("  ", (place, "bold"), f"  {detail}") for place, detail in problem.examples),
     ]

@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hitin.errors import printable
+from hitin.errors import counted, printable
 from hitin.explain.deletion import Deletions
 from hitin.explain.explaining import Explanation
 from hitin.explain.words import Word
@@ -57,7 +57,7 @@ def _table(explanation: Explanation, top: int) -> Table:
         table.add_row(Text(printable(word.text, most=60)), Text(f"{word.weight:+.2f}", style=style))
     rest = sum(word.weight for word in order[top:])
     if order[top:]:
-        table.add_row(Text(f"{len(order) - top:,} others", style="dim"), f"{rest:+.2f}")
+        table.add_row(Text(counted(len(order) - top, "other"), style="dim"), f"{rest:+.2f}")
     table.add_row(Text("without any word", style="dim"), f"{explanation.baseline:+.2f}")
     table.add_row(Text("score", style="bold"), f"{explanation.score:+.2f}")
     return table

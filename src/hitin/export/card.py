@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from hitin import __version__
 from hitin.decisions import Decisions
+from hitin.errors import counted
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 
@@ -14,7 +15,7 @@ def export_card(taxonomy: Taxonomy, run: Run, decisions: Decisions, *, int8: boo
 
 
 def _about(taxonomy: Taxonomy, run: Run, int8: bool) -> Iterator[str]:
-    yield f"# A classifier of texts into {len(taxonomy):,} labels, for ONNX"
+    yield f"# A classifier of texts into {counted(len(taxonomy), 'label')}, for ONNX"
     yield ""
     weights = "weights of 8 bits in its text encoder" if int8 else "weights of 32 bits"
     yield f"The method {run.method_name} with {weights}, made by hitin {__version__} from a model that it trained."

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from hitin.errors import InputError, shown
+from hitin.errors import InputError, counted, shown
 from hitin.metrics.bootstrap import Floats, Ids, blocks_of, centred, check_bootstrap, interval, usual_blocks, weights_of
 from hitin.metrics.counts import Counts, Decided, check_tables
 from hitin.metrics.looking import Cells, Probabilities, Sizes, hits
@@ -122,7 +122,7 @@ class Tally:
         check_tables(given, truth)
         if given.shape[1] != len(self.taxonomy):
             raise InputError(
-                f"decisions are on {given.shape[1]} labels, but the taxonomy has {len(self.taxonomy)}",
+                f"decisions are on {counted(given.shape[1], 'label')}, but the taxonomy has {len(self.taxonomy)}",
                 kind="bad-scores",
                 remedy="Both are tables of documents by labels, in the order of the taxonomy.",
             )

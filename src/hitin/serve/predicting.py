@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from hitin.answers import Answers
 from hitin.decisions import Decisions
 from hitin.documents import Document
+from hitin.errors import counted
 from hitin.serve.models import ServedModel
 from hitin.serve.refusals import Refusal, encoded
 from hitin.serve.schemas import Asked, PredictRequest
@@ -29,7 +30,8 @@ def check_size(asked: PredictRequest, texts: list[str], labels: int, limits: Lim
     check_texts(texts, limits)
     if asked.all_scores and len(texts) * labels > limits.cells:
         most = max(1, limits.cells // labels)
-        raise Refusal(422, "too-many-scores", f"{len(texts):,} texts have too many scores", f"Send at most {most:,}.")
+        problem = f"{counted(len(texts), 'text has', 'texts have')} too many scores"
+        raise Refusal(422, "too-many-scores", problem, f"Send at most {most:,}.")
     if asked.limits and len(texts) > limits.limited_texts:
         raise Refusal(
             422, "too-many-texts", "these are too many texts for limits", f"Send at most {limits.limited_texts}."

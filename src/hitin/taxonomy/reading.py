@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from hitin.documents import LABEL_KEYS, TEXT_KEYS
-from hitin.errors import InputError, InputWarning, listed, place, printable, shown
+from hitin.errors import InputError, InputWarning, counted, listed, place, printable, shown
 from hitin.files import Source
 from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS
 from hitin.tables import Rows, csv_rows, delimiter_of
@@ -171,7 +171,7 @@ def _read_edges(builder: TaxonomyBuilder, source: Source) -> None:
             cells = cells[:width]
         if len(cells) != width:
             raise source.error(
-                f"the row has {len(cells)} columns where {width} are expected: {shown(row)}",
+                f"the row has {counted(len(cells), 'column')} where {width} are expected: {shown(row)}",
                 kind="bad-row",
                 line=line,
                 remedy="Put names that hold the delimiter in double quotes. Where there are more columns, call "

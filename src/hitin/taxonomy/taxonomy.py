@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hitin.errors import counted
 from hitin.names import ROOT, label_name
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class Taxonomy:
 
     def __repr__(self) -> str:
         kind = "tree" if self.is_tree else "DAG"
-        return f"Taxonomy({len(self):,} labels, {self.depth} levels, {kind})"
+        return f"Taxonomy({counted(len(self), 'label')}, {counted(self.depth, 'level')}, {kind})"
 
     def index(self, label: str) -> int:
         """The number of a label; `KeyError` when there is none."""
