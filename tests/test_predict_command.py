@@ -512,7 +512,7 @@ def test_decisions_for_other_labels_are_refused_with_their_file(model: Path, run
     for text, words in (
         ('{"threshold": [0.5]}', "1 threshold for 3 levels"),
         ('{"threshold": {"Login": 0.5}}', "has no threshold"),
-        ('{"calibration": {"kind": "temperature", "temperatures": [1]}}', "1 temperatures for 3 levels"),
+        ('{"calibration": {"kind": "temperature", "temperatures": [1]}}', "1 temperature for 3 levels"),
         ('{"others": {"raw": {"threshold": [0.5], "k": 3, "stop": 0.0}}}', "1 threshold for 3 levels"),
     ):
         (moved / "decisions.json").write_text(text)

@@ -111,7 +111,7 @@ def test_what_is_odd_about_the_documents_is_a_warning(run: Run, write: Write, tm
     result = run("train", taxonomy, train, "--val", val, "--out", tmp_path / "model", *TINY, "--epochs", 1)
     assert result.exit_code == 0, result.output
     for words in (
-        "1 of 5 labels have no training document and cannot be learnt: Diet",
+        "1 of 5 labels has no training document and cannot be learnt: Diet",
         "1 training document has no label",
         "1 training document has a text that came before",
         "1 validation document has the text of a training document",
