@@ -325,7 +325,7 @@ def test_what_is_no_calibration_is_refused(value: Any) -> None:
 
 def test_a_calibration_of_another_taxonomy_is_refused() -> None:
     logits, truth = drawn(3, TREE)
-    with pytest.raises(InputError, match="1 temperatures for 3 levels"):
+    with pytest.raises(InputError, match="1 temperature for 3 levels"):
         Calibration("temperature", (1.0,)).log_odds(logits, TREE)
     with pytest.raises(ValueError, match="7 labels"):
         CURVED.log_odds(logits[:, 1:], TREE)
