@@ -85,7 +85,7 @@ def test_an_interrupted_demo_goes_on_and_a_finished_one_can_be_repeated(
         assert "the state is saved" in stopped.stderr
         finished = run("demo", "--out", tmp_path)
         assert finished.exit_code == 130
-        assert "going on after 1 epochs" in finished.stderr
+        assert "going on after 1 epoch " in finished.stderr
     monkeypatch.setattr(demo, "PRESET", str(write("other.toml", TINY.replace("epochs = 2", "epochs = 1"))))
     other = run("demo", "--out", tmp_path)
     assert other.exit_code == 0, other.output

@@ -377,3 +377,21 @@ def test_weights_can_be_checked_without_a_folder() -> None:
     assert all(np.array_equal(array, again.arrays()[name]) for name, array in margins.arrays().items())
     with pytest.raises(ValueError, match="labels"):
         Margins.from_arrays(margins.arrays(), labels=3, words=3)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.int8])
+def test_numbers_alone_in_a_table_are_saved_as_they_are(kind: torch.dtype, tmp_path: Path) -> None:
+    table = torch.arange(12).reshape(3, 4).to(kind)
+    strange = {"alone": table[1:2, :1].t(), "column": table[:, 1], "turned": table.t(), "none": table[:0]}
+    save_tensors(tmp_path / "tensors", strange, {})
+    again, _ = load_tensors(tmp_path / "tensors")
+    for name, tensor in strange.items():
+        assert torch.equal(again[name], tensor)
+
+
+def test_a_vocabulary_of_one_word_is_enough(tmp_path: Path) -> None:
+    taxonomy = Taxonomy.from_paths([("A",), ("B",)])
+    classifier = HierarchicalTextClassifier(taxonomy, method="linear", validation=0.0)
+    classifier.fit(["hello", "hello"], [["A"], ["B"]], out=tmp_path / "model")
+    again = HierarchicalTextClassifier.load(tmp_path / "model")
+    assert np.allclose(again.predict_proba(["hello"]), classifier.predict_proba(["hello"]))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.compare.cells import DATA, FORMAT, DataSet, read_json
-from hitin.errors import InputError
+from hitin.errors import InputError, counted
 from hitin.evaluation import truth_table
 from hitin.files import FileProgress
 from hitin.inputs import Documents, check_labelled, chunks, fingerprint, hold_out
@@ -57,7 +57,8 @@ def read_splits(data: DataSet, progress: FileProgress | None = None) -> Splits:
     if val is None:
         train, val = _held_out(train, HELD_OUT, 0, data, "val")
     leaked = sum(map(set(train.texts).__contains__, test.texts))
-    told = [f"{leaked:,} test documents have the text of a training document"] if leaked else []
+    said = f"{counted(leaked, 'test document has', 'test documents have')} the text of a training document"
+    told = [said] if leaked else []
     return Splits(found.taxonomy, train, val, test, (*found.warnings, *told))
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from hitin.damage import telling
 from hitin.encoders.tfidf import Tfidf, TfidfSettings
-from hitin.errors import InputError
+from hitin.errors import InputError, counted
 from hitin.extras import need
 from hitin.inputs import Documents, chunks
 from hitin.methods.margins import Margins, fit_margins
@@ -84,7 +84,8 @@ class LinearModel(Model):
         """Learnt from documents, with no folder to keep it in."""
         with watcher.counting("reading", len(given.texts)) as advance:
             tfidf, rows = Tfidf.learnt(_words(run), _told(given.texts, advance, interrupts), _TRAINING)
-        watcher.note(f"{rows.shape[1]:,} words and runs of words, {len(taxonomy):,} labels")
+        words = counted(rows.shape[1], "word or run of words", "words and runs of words")
+        watcher.note(f"{words}, {counted(len(taxonomy), 'label')}")
         with watcher.counting("fitting", len(taxonomy), "labels") as advance:
 
             def told(labels: int) -> None:
@@ -94,7 +95,8 @@ class LinearModel(Model):
             labels = Ragged.of(given.labels)
             margins, unsettled = fit_margins(rows, labels, len(taxonomy), run.method, told)
         if unsettled:
-            watcher.note(f"{unsettled:,} labels were not learnt to the last digit; a lower cost is easier to learn")
+            some = counted(unsettled, "label was", "labels were")
+            watcher.note(f"{some} not learnt to the last digit; a lower cost is easier to learn")
         return cls(tfidf, margins, taxonomy, run)
 
     def _scores(self, held: Documents, watcher: Watcher, interrupts: Interrupts) -> dict[str, float]:

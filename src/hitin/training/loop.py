@@ -17,7 +17,7 @@ from torch import Tensor
 from hitin.batches import Epochs, Examples, Rows
 from hitin.chance import own_chance
 from hitin.devices import accelerated, is_main_process, share
-from hitin.errors import HitinError
+from hitin.errors import HitinError, counted
 from hitin.network import vectors_of
 from hitin.training.checkpoint import CHECKPOINT as CHECKPOINT
 from hitin.training.checkpoint import load_weights, remove_leftovers, save_checkpoint, trained_weights
@@ -129,7 +129,8 @@ class _Trainer:
     def _go_on(self, found: Progress) -> None:
         if self.accelerator.scaler is not None and found.scaler:
             self.accelerator.scaler.load_state_dict(found.scaler)
-        self.watcher.note(f"going on after {found.epoch} epochs and {found.batch} batches")
+        done = f"{counted(found.epoch, 'epoch')} and {counted(found.batch, 'batch', 'batches')}"
+        self.watcher.note(f"going on after {done}")
         if found.processes not in (0, self.processes):
             said = f"{found.processes} before, {self.processes} now"
             self.watcher.note(f"another number of processes, {said}: dropout has other chances, and sums are rounded")
