@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from hitin.tokens import PAD, UNKNOWN, Ragged, encode, subword_tokenizer, word_tokenizer
+from hitin.tokens import PAD, UNKNOWN, Ragged, encode, places_of_tokens, subword_tokenizer, word_tokenizer
 
 Learn = Callable[..., Tokenizer]
 LEARNERS: list[Learn] = [word_tokenizer, subword_tokenizer]
@@ -92,6 +92,15 @@ def test_a_vocabulary_has_a_size_and_a_least_count(learn: Learn) -> None:
     assert (vocabulary.token_to_id("[PAD]"), vocabulary.token_to_id("[UNK]")) == (PAD, UNKNOWN)
 
 
+@pytest.mark.parametrize("learn", LEARNERS)
+def test_the_names_of_special_tokens_are_letters_like_any_others(learn: Learn) -> None:
+    vocabulary = learn(["[pad] [unk] pad unk [ ]"] * 3, size=99, min_count=1)
+    assert encode(vocabulary, ["[PAD]"], 9)[0].tolist() == encode(vocabulary, ["[ pad ]"], 9)[0].tolist()
+    assert PAD not in encode(vocabulary, ["a [PAD] b", "[PAD]"], 9).values
+    assert PAD not in places_of_tokens(vocabulary, "[PAD]", 9)[0]
+
+
+@example(["[PAD]"], 1)
 @given(st.lists(st.text(max_size=30), max_size=6), st.integers(1, 5))
 def test_any_text_has_from_one_token_to_the_most(texts: list[str], most: int) -> None:
     for tokenizer in TOKENIZERS:

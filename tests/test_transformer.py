@@ -346,3 +346,11 @@ def test_a_folder_is_read_without_the_hub(tmp_path: Path) -> None:
     offline = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", script, tmp_path], env=offline, capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("8\n", 0), done.stderr
+
+
+def test_texts_that_name_special_tokens_get_none_of_them(shared: Path) -> None:
+    tokenizer = Tokenizer.from_file(str(shared.parent / "pretrained" / "minilm-l6-fp16" / "tokenizer.json"))
+    first, *inside, last = encode(tokenizer, ["one [SEP] two [PAD] [MASK] [CLS]"], 64)[0].tolist()
+    special = {tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]", "[PAD]", "[MASK]", "[UNK]")}
+    assert {first, last} <= special
+    assert not special & set(inside)

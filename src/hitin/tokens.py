@@ -136,9 +136,10 @@ def encode(
 
 
 def cut_at(tokenizer: Tokenizer, max_length: int) -> None:
-    """Let it give no more tokens than these, and no padding."""
+    """Let it give no more tokens than these, and no padding. A text that says [PAD] or [SEP] means these letters."""
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_length)
+    tokenizer.encode_special_tokens = True
 
 
 def places_of_tokens(tokenizer: Tokenizer, text: str, max_length: int) -> tuple[list[int], list[tuple[int, int]]]:

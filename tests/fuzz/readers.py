@@ -187,7 +187,7 @@ def _set_option(data: bytes) -> None:
 def settings() -> list[Way]:
     presets = [path.read_bytes() for path in sorted((REPOSITORY / "src" / "hitin" / "presets").glob("*.toml"))]
     runs = [Run.of(method=method).to_toml().encode() for method in ("hitin", "linear", "hgclr", "flat")]
-    plan = (REPOSITORY / "benchmarks" / "compare.toml").read_bytes()
+    plan = (REPOSITORY / "benchmarks" / "studies" / "plain.toml").read_bytes()
     data = b'seeds = [0, 1]\n[data.d]\ntaxonomy = "t.tsv"\ntrain = ["a"]\ntest = "b"\n'
     small = data + b'[tables.t]\ndata = ["d"]\nmethods = ["flat"]\n'
     return [
