@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from hitin import read_documents
 from hitin.compare.measuring import machine
 from hitin.decisions import DecisionSettings, tune
 from hitin.devices import choose_device
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.metrics import Counts, macro_f1, micro_f1
 from hitin.writing import write_text
+from real_data import split
 
 PATHS = ("encoder", "vectors")
 
@@ -64,11 +64,6 @@ def tries(file: Path) -> Iterator[Try]:
             chosen = {name: value for name, value in one.items() if name != "data"}
             for data in [one["data"]] if isinstance(one["data"], str) else one["data"]:
                 yield Try(group, data, chosen, given["settings"] | chosen, folder)
-
-
-def split(data: Path, name: str) -> tuple[list[str], list[tuple[str, ...]]]:
-    documents = list(read_documents(data / f"{name}.jsonl.xz"))
-    return [document.text for document in documents], [document.labels for document in documents]
 
 
 def measure(one: Try) -> dict[str, Any]:
