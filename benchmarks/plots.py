@@ -4,6 +4,8 @@ import html
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from hitin.compare.words import ticks
+
 WIDTH, HEIGHT = 560, 360  # in pixels
 LEFT, RIGHT, TOP, BOTTOM = 70, 170, 34, 52
 COLOURS = ("#0b62a4", "#d1495b", "#2e933c", "#8f5db7", "#b8860b", "#4a4a4a")
@@ -52,11 +54,10 @@ def intervals(title: str, x_title: str, rows: Mapping[str, Mapping[str, Interval
 
 def _ruler(low: float, high: float, bottom: float) -> Iterator[str]:
     """Round numbers across, 0 among them."""
-    step = next(step for step in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if (high - low) / step <= 7)
-    for count in range(math.ceil(low / step), math.floor(high / step) + 1):
-        x = _between(count * step, (low, high))
-        yield _stroke(x, TOP, x, bottom, "#888888" if count == 0 else "#dddddd")
-        yield _text(x, bottom + 18, f"{count * step:g}", "middle")
+    for value in ticks(low, high):
+        x = _between(value, (low, high))
+        yield _stroke(x, TOP, x, bottom, "#888888" if value == 0 else "#dddddd")
+        yield _text(x, bottom + 18, f"{value:g}", "middle")
 
 
 def _whisker(value: Interval, ends: tuple[float, float], y: float, colour: str) -> Iterator[str]:

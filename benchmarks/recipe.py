@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from hitin.compare.measuring import machine
+from hitin.compare.words import percent
 from hitin.decisions import DecisionSettings, tune
 from hitin.devices import choose_device
 from hitin.estimator import HierarchicalTextClassifier
@@ -67,7 +68,7 @@ def tries(file: Path) -> Iterator[Try]:
 
 
 def measure(one: Try) -> dict[str, Any]:
-    """Train once; F1 in percent over both halves of the validation documents, each decided as the other says."""
+    """Train once; F1 over both halves of the validation documents, each decided as the other says."""
     beside = {
         name: str(one.folder / one.settings[name])
         for name in PATHS
@@ -108,15 +109,13 @@ def trained(one: Try, out: Path, file: Path) -> None:
         return
     found = done.stdout.splitlines()[-1]
     write_text(path, [found + "\n"])
-    print(
-        f"{one.name} {told(one)}: {percent(json.loads(found)['crossed'])}, {time.monotonic() - started:.0f} s",
-        file=sys.stderr,
-        flush=True,
-    )
+    scores, seconds = both(json.loads(found)["crossed"]), time.monotonic() - started
+    print(f"{one.name} {told(one)}: {scores}, {seconds:.0f} s", file=sys.stderr, flush=True)
 
 
-def percent(scores: Sequence[float]) -> str:
-    return " / ".join(f"{100 * score:.2f}" for score in scores)
+def both(scores: Sequence[float]) -> str:
+    """Micro and macro F1."""
+    return " / ".join(map(percent, scores))
 
 
 def told(one: Try) -> str:
@@ -144,7 +143,7 @@ def main(given: Sequence[str] | None = None) -> None:
         path = arguments.out / f"{one.key}.json"
         if path.exists():
             found = json.loads(path.read_text())
-            crossed, half = (percent(found[way]) for way in ("crossed", "half"))
+            crossed, half = (both(found[way]) for way in ("crossed", "half"))
             print(f"| {one.name} | `{told(one)}` | {crossed} | {half} | {found['seconds']:.0f} |")
 
 

@@ -10,19 +10,22 @@ import argparse
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 
 from hitin.coding_tree import coding_tree
 from hitin.compare.comparison import prepare
 from hitin.compare.resampling import ResampledScores
-from hitin.compare.results import Line, View, Way, gather
-from hitin.compare.statistics import METRICS, compared
+from hitin.compare.results import Line, View, Way, compared_lines, gather
+from hitin.compare.statistics import METRICS
+from hitin.compare.tables import SCORE_TITLES
+from hitin.compare.words import percent
 from hitin.errors import InputError
 from hitin.taxonomy import Taxonomy
 from hitin.writing import write_text
 from plots import Interval, intervals
 
 DECIDED: dict[Way, str] = {"tuned": "auto", "half": "0.5"}
-SCORES = dict(zip(METRICS, ("micro-F1", "macro-F1"), strict=True))
+SCORES = {metric: title[0].lower() + title[1:] for metric, title in SCORE_TITLES.items()}
 
 
 def against(
@@ -36,19 +39,10 @@ def against(
     found: dict[str, dict[str, Interval]] = {}
     for line in view.lines:
         for data in () if line is base else view.data:
-            drawn, theirs = (
-                [scores.of(data.name, folder, way, metric) for folder in each.entries[data.name].folders]
-                for each in (line, base)
-            )
-            mean, their_mean = (each.entries[data.name].score(way, metric) for each in (line, base))
-            if mean and their_mean:
-                difference = compared(drawn, theirs, mean.mean - their_mean.mean)
-                values = (difference.difference, difference.low, difference.high)
-                found.setdefault(view.row_title(line), {})[data.title] = (
-                    100 * values[0],
-                    100 * values[1],
-                    100 * values[2],
-                )
+            ahead = compared_lines(line, base, data.name, way, metric, scores)
+            if ahead:
+                points = (100 * ahead.difference, 100 * ahead.low, 100 * ahead.high)
+                found.setdefault(view.row_title(line), {})[data.title] = points
     return found
 
 
@@ -89,11 +83,16 @@ def told_orders(view: View) -> Iterator[str]:
         for metric, title in SCORES.items():
             tuned, half = (order(view, data.name, way, metric) for way in DECIDED)
             if tuned and half:
-                gains = [line.entries[data.name] for line in tuned]
-                gain = [100 * (g.score("tuned", metric).mean - g.score("half", metric).mean) for g in gains]  # type: ignore[union-attr]
-                ends = f"{min(gain):+.1f} to {max(gain):+.1f}"
+                gains = [100 * _gain(line, data.name, metric) for line in tuned]
+                ends = f"{min(gains):+.1f} to {max(gains):+.1f}"
                 best = f"{view.row_title(tuned[0])} | {view.row_title(half[0])}"
                 yield f"| {data.title} | {title} | {best} | {kendall(tuned, half):.2f} | {ends} |"
+
+
+def _gain(line: Line, data: str, metric: str) -> float:
+    """By how much a finished row scores more with decisions that were tuned."""
+    tuned, half = (fmean(line.entries[data].scores(way, metric)) for way in DECIDED)
+    return tuned - half
 
 
 def told_trees(view: View) -> Iterator[str]:
@@ -115,9 +114,7 @@ def told_trees(view: View) -> Iterator[str]:
 
 def _score(line: Line, data: str, way: Way, metric: str) -> str:
     score = line.entries[data].score(way, metric)
-    if score is None:
-        return "–"
-    return f"{100 * score.mean:.2f}" + (f" ± {100 * score.deviation:.2f}" if score.deviation is not None else "")
+    return "–" if score is None else percent(score.mean, score.deviation)
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -132,11 +129,9 @@ def main(given: Sequence[str] | None = None) -> None:
     scores = ResampledScores(arguments.results)
     for view in results.views:
         has_baseline = any(line.row.name == arguments.baseline for line in view.lines)
-        parts = [told_orders(view), told_trees(view)] + (
-            [told_against(view, arguments.baseline, scores)] if has_baseline else []
-        )
-        for part in parts:
-            print("\n".join(part))
+        print("\n".join([*told_orders(view), *told_trees(view)]))
+        if has_baseline:
+            print("\n".join(told_against(view, arguments.baseline, scores)))
         if has_baseline and arguments.out:
             for metric, title in SCORES.items():
                 found = against(view, arguments.baseline, scores, "tuned", metric)

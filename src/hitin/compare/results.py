@@ -233,10 +233,18 @@ def _comparisons(
     """Every finished row with the best of its column."""
     for line in lines:
         for (data, metric), leader in leaders.items():
-            mine, best = line.entries[data].score(way, metric), leader.entries[data].score(way, metric)
-            if line is not leader and mine and best:
-                drawn, best_drawn = (
-                    [scores.of(data, folder, way, metric) for folder in each.entries[data].folders]
-                    for each in (line, leader)
-                )
-                yield (line.row.name, data, metric), compared(drawn, best_drawn, mine.mean - best.mean)
+            found = None if line is leader else compared_lines(line, leader, data, way, metric, scores)
+            if found:
+                yield (line.row.name, data, metric), found
+
+
+def compared_lines(
+    line: Line, other: Line, data: str, way: Way, metric: str, scores: ResampledScores
+) -> Comparison | None:
+    """A row with another one on a data set, by a score; `None` unless both are finished."""
+    both = [each.entries[data] for each in (line, other)]
+    mine, theirs = (entry.score(way, metric) for entry in both)
+    if not mine or not theirs:
+        return None
+    drawn, their_drawn = ([scores.of(data, folder, way, metric) for folder in entry.folders] for entry in both)
+    return compared(drawn, their_drawn, mine.mean - theirs.mean)

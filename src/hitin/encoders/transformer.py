@@ -43,8 +43,14 @@ class TransformerSettings:
     @staticmethod
     def usual() -> dict[str, object]:
         """What suits fine-tuning (benchmarks/results/recipe.md)."""
-        rates = {"learning_rate": 1e-3, "encoder_learning_rate": 5e-5, "warmup": 0.1}
-        return {**rates, "epochs": 8, "batch_size": 32, "consistency": 3.0}
+        return {
+            "learning_rate": 1e-3,
+            "encoder_learning_rate": 5e-5,
+            "warmup": 0.1,
+            "epochs": 8,
+            "batch_size": 32,
+            "consistency": 3.0,
+        }
 
 
 def need_transformers() -> Any:
