@@ -61,7 +61,7 @@ class MadeLeaves(nn.Module):
 
 
 def network(form: str, tree: CodingTree) -> HiTIN:
-    settings = HiTINSettings(width=WIDTH, leaves="mixed" if form == "mixed" else "paper")
+    settings = HiTINSettings(width=WIDTH, norm="batch", leaves="mixed" if form == "mixed" else "paper")
     one_label = Taxonomy.from_edges([], labels=["one"])  # for the classifier, which is not measured
     module = HiTIN(one_label, Widths.of(WIDTH), settings, tree)
     if form == "made":

@@ -74,7 +74,7 @@ def wait(device: torch.device) -> None:
 
 
 def run_of(way: str, arguments: argparse.Namespace) -> Run:
-    method = {"method": "flat"} if way == "flat" else {"method": "hitin", "height": 2, "width": WIDTH}
+    method = {"method": "flat"} if way == "flat" else {"method": "hitin", "height": 2, "width": WIDTH, "norm": "batch"}
     leaves = {"leaves": "mixed"} if way == "mixed" else {}
     sizes = {"max_length": arguments.length, "batch_size": arguments.batch, "seed": arguments.seed, "consistency": 0.0}
     return Run.of(encoder=str(arguments.encoder), text_pooling="mean", **method, **leaves, **sizes)

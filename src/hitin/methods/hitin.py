@@ -45,13 +45,13 @@ class HiTINSettings:
     """How the coding tree is made."""
     tree_seed: int = 0
     """For a random tree."""
-    width: int = 300
+    width: int = 1024
     """d_V, the width of a node's vector; 0: that of the document's vector."""
     pooling: Pooling = "sum"
     """How a layer becomes one vector; `root` takes the root's alone."""
     leaves: Leaves = "paper"
     """Eq. 8; or `mixed`, the form of the published code: a full |Y| x |Y| layer over the labels."""
-    norm: Norm = "batch"
+    norm: Norm = "layer"
     dropout: float = 0.2
     """On the vector of the whole tree."""
     leaf_dropout: float = 0.1
