@@ -69,7 +69,7 @@ class TextRCNNSettings:
     @staticmethod
     def usual() -> dict[str, object]:
         """What suits it (benchmarks/results/recipe.md)."""
-        return {"consistency": 3.0}
+        return {"epochs": 20, "consistency": 3.0}
 
 
 class TextRCNN(TextEncoder):
