@@ -1,13 +1,16 @@
-"""What a study comes to beyond its tables: each row against flat, what decisions do to the order, trees by entropy.
+"""What the studies come to, as it stands in a page of the documents: scores, rows against flat, orders, trees.
 
-    python benchmarks/study.py benchmarks/studies/transformers.toml --results benchmarks/results/studies/transformers \
-        --out docs/pictures
+    python benchmarks/study.py docs/study.md [--pictures docs/pictures]
 
-The comparison must have been run (`hitin compare FILE --out RESULTS`). Prints Markdown; with --out, plots are written.
+The page has blocks, each between `<!-- KIND: STUDY/TABLE -->` and `<!-- end -->`, which are written anew out of
+`benchmarks/results/studies/STUDY`; `STUDY/TABLE/ablation` are the ablations of a table. The comparisons must have been
+run (`hitin compare benchmarks/studies/STUDY.toml --out ...`). With --pictures, rows against flat are drawn as well.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -15,17 +18,21 @@ from statistics import fmean
 from hitin.coding_tree import coding_tree
 from hitin.compare.comparison import prepare
 from hitin.compare.resampling import ResampledScores
-from hitin.compare.results import Line, View, Way, compared_lines, gather
-from hitin.compare.statistics import METRICS
+from hitin.compare.results import Line, Results, View, Way, compared_lines, gather
+from hitin.compare.statistics import METRICS, RESAMPLES
 from hitin.compare.tables import SCORE_TITLES
 from hitin.compare.words import percent
-from hitin.errors import InputError
+from hitin.methods.hitin import HiTINSettings
 from hitin.taxonomy import Taxonomy
 from hitin.writing import write_text
 from plots import Interval, intervals
 
 DECIDED: dict[Way, str] = {"tuned": "auto", "half": "0.5"}
+BASELINE = "flat"
+KINDS = ("scores", "against", "orders", "trees")
 SCORES = {metric: title[0].lower() + title[1:] for metric, title in SCORE_TITLES.items()}
+
+_BLOCK = re.compile(r"(?P<begin><!-- (?P<kind>\w+): (?P<place>[\w/-]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
 
 
 def against(
@@ -60,12 +67,27 @@ def kendall(first: list[Line], second: list[Line]) -> float:
     return 2 * agree / len(pairs) - 1 if pairs else 1.0
 
 
-def told_against(view: View, baseline: str, scores: ResampledScores) -> Iterator[str]:
-    yield f"\n### {view.title}: points ahead of {baseline}, with 95 % intervals\n"
+def told_scores(view: View) -> Iterator[str]:
+    """Micro and macro F1 of every row, decided in both ways; the best of each in bold."""
+    columns = [(data, way) for data in view.data for way in DECIDED]
+    yield f"| | {' | '.join(f'{data.title}, {DECIDED[way]}' for data, way in columns)} |"
+    yield f"|---|{'---|' * len(columns)}"
+    for line in view.lines:
+        cells = [" / ".join(_bold(view, line, data.name, way, metric) for metric in METRICS) for data, way in columns]
+        yield f"| {view.row_title(line)} | {' | '.join(cells)} |"
+
+
+def _bold(view: View, line: Line, data: str, way: Way, metric: str) -> str:
+    is_best = view.best.get((way, data, metric)) == line.row.name
+    return f"**{_score(line, data, way, metric)}**" if is_best else _score(line, data, way, metric)
+
+
+def told_against(view: View, scores: ResampledScores) -> Iterator[str]:
+    """Points ahead of the baseline, with 95 % intervals."""
     yield f"| | | {' | '.join(data.title for data in view.data)} |"
     yield f"|---|---|{'---|' * len(view.data)}"
     for way, decided in DECIDED.items():
-        by_score = [against(view, baseline, scores, way, metric) for metric in METRICS]
+        by_score = [against(view, BASELINE, scores, way, metric) for metric in METRICS]
         for row in by_score[0]:
             cells = [" / ".join(_interval(found[row].get(data.title)) for found in by_score) for data in view.data]
             yield f"| {row} | {decided} | {' | '.join(cells)} |"
@@ -76,7 +98,7 @@ def _interval(value: Interval | None) -> str:
 
 
 def told_orders(view: View) -> Iterator[str]:
-    yield f"\n### {view.title}: what decisions do to the order\n"
+    """What decisions do to the order of the rows."""
     yield "| | score | best by auto | best by 0.5 | Kendall's tau | gain by auto |"
     yield "|---|---|---|---|---|---|"
     for data in view.data:
@@ -97,19 +119,16 @@ def _gain(line: Line, data: str, metric: str) -> float:
 
 def told_trees(view: View) -> Iterator[str]:
     """The structural entropy of each row's coding tree beside what it scores."""
-    rows = [line for line in view.lines if line.row.run.method_name == "hitin"]
+    yield "| | | K | entropy, bits | auto, micro / macro | 0.5, micro / macro |\n|---|---|---|---|---|---|"
     for data in view.data:
-        try:
-            taxonomy = Taxonomy.read(data.taxonomy)
-        except InputError:
-            continue  # the documents are not here
-        yield f"\n### {view.title}: trees by entropy, {data.title}\n"
-        yield "| | K | entropy, bits | auto, micro / macro | 0.5, micro / macro |\n|---|---|---|---|---|"
-        for line in rows:
+        taxonomy = Taxonomy.read(data.taxonomy)
+        for line in view.lines:
             method = line.row.run.method
-            tree = coding_tree(taxonomy, method.height, method.tree, seed=method.tree_seed)
-            cells = [" / ".join(_score(line, data.name, way, metric) for metric in METRICS) for way in DECIDED]
-            yield f"| {view.row_title(line)} | {method.height} | {tree.entropy:.3f} | {' | '.join(cells)} |"
+            if isinstance(method, HiTINSettings):
+                tree = coding_tree(taxonomy, method.height, method.tree, seed=method.tree_seed)
+                cells = [" / ".join(_score(line, data.name, way, metric) for metric in METRICS) for way in DECIDED]
+                size = f"{method.height} | {tree.entropy:.3f}"
+                yield f"| {data.title} | {view.row_title(line)} | {size} | {' | '.join(cells)} |"
 
 
 def _score(line: Line, data: str, way: Way, metric: str) -> str:
@@ -117,26 +136,70 @@ def _score(line: Line, data: str, way: Way, metric: str) -> str:
     return "–" if score is None else percent(score.mean, score.deviation)
 
 
+@dataclass
+class Studies:
+    """Those of a repository, each read when it is first wanted."""
+
+    folder: Path
+    """That of the benchmarks."""
+    resamples: int = RESAMPLES
+    known: dict[str, Results] = field(default_factory=dict)
+
+    def view(self, name: str, table: str, part: str = "main") -> View:
+        return next(view for view in self._results(name).views if (view.table.name, view.part) == (table, part))
+
+    def scores(self, name: str) -> ResampledScores:
+        return ResampledScores(self._kept(name), resamples=self.resamples)
+
+    def _results(self, name: str) -> Results:
+        if name not in self.known:
+            found = prepare(self.folder / "studies" / f"{name}.toml", self._kept(name), trains=False, writes=False)
+            self.known[name] = gather(found.plan, found.cells, self._kept(name), resamples=self.resamples)
+        return self.known[name]
+
+    def _kept(self, name: str) -> Path:
+        return self.folder / "results" / "studies" / name
+
+
+def told(studies: Studies, kind: str, place: Sequence[str]) -> str:
+    """A block of a page; `place` is a study, a table and perhaps a part of it."""
+    view = studies.view(*place)
+    if kind == "against":
+        return "\n".join(told_against(view, studies.scores(place[0])))
+    return "\n".join({"scores": told_scores, "orders": told_orders, "trees": told_trees}[kind](view))
+
+
+def refreshed(page: str, studies: Studies, kinds: Collection[str] = KINDS) -> str:
+    """The page with all blocks of these kinds written anew."""
+
+    def block(found: re.Match[str]) -> str:
+        kind, place = found["kind"], found["place"].split("/")
+        return f"{found['begin']}\n{told(studies, kind, place)}\n\n{found['end']}" if kind in kinds else found[0]
+
+    return _BLOCK.sub(block, page)
+
+
+def draw(page: str, studies: Studies, folder: Path) -> None:
+    """The blocks of rows against the baseline as plots, one for each score."""
+    for found in _BLOCK.finditer(page):
+        if found["kind"] == "against":
+            place = found["place"].split("/")
+            view, scores = studies.view(*place), studies.scores(place[0])
+            for metric, title in SCORES.items():
+                drawn = against(view, BASELINE, scores, "tuned", metric)
+                svg = intervals(f"{view.title}: {title}", f"points ahead of {BASELINE}", drawn)
+                write_text(folder / f"study-{'-'.join(place)}-{metric.replace('_', '-')}.svg", [svg])
+
+
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--results", type=Path, required=True)
-    parser.add_argument("--baseline", default="flat")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("page", type=Path)
+    parser.add_argument("--pictures", type=Path)
     arguments = parser.parse_args(given)
-    comparison = prepare(arguments.file, arguments.results, trains=False, writes=False)
-    results = gather(comparison.plan, comparison.cells, arguments.results)
-    scores = ResampledScores(arguments.results)
-    for view in results.views:
-        has_baseline = any(line.row.name == arguments.baseline for line in view.lines)
-        print("\n".join([*told_orders(view), *told_trees(view)]))
-        if has_baseline:
-            print("\n".join(told_against(view, arguments.baseline, scores)))
-        if has_baseline and arguments.out:
-            for metric, title in SCORES.items():
-                found = against(view, arguments.baseline, scores, "tuned", metric)
-                svg = intervals(f"{view.title}: {title}", f"points ahead of {arguments.baseline}", found)
-                write_text(arguments.out / f"study-{view.table.name}-{metric.replace('_', '-')}.svg", [svg])
+    studies, page = Studies(Path(__file__).parent), arguments.page.read_text(encoding="utf-8")
+    write_text(arguments.page, [refreshed(page, studies)])
+    if arguments.pictures:
+        draw(page, studies, arguments.pictures)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -40,13 +41,57 @@ def test_orders_agree_as_scipy_says(tmp_path: Path) -> None:
     assert study.kendall(one, mixed) == pytest.approx(kendalltau([0, 1, 2], [1, 0, 2]).statistic)
 
 
-def test_the_page_of_a_study_names_every_row_and_way(tmp_path: Path) -> None:
+def test_what_is_told_names_every_row_and_way(tmp_path: Path) -> None:
     found = results(tmp_path, plan([LINEAR, FLAT, HITIN], [ONE, TWO]))
     view, scores = found.views[0], ResampledScores(tmp_path, resamples=200)
-    told = "\n".join([*study.told_against(view, "flat", scores), *study.told_orders(view), *study.told_trees(view)])
-    for cell in ("| linear | auto |", "| HiTIN | 0.5 |", "| One | micro-F1 |", "| Two | macro-F1 |"):
-        assert cell in told
-    assert "trees by entropy" not in told  # the taxonomies are not there
+    for cell in ("| linear | auto |", "| HiTIN | 0.5 |"):
+        assert cell in "\n".join(study.told_against(view, scores))
+    for cell in ("| One | micro-F1 |", "| Two | macro-F1 |"):
+        assert cell in "\n".join(study.told_orders(view))
+
+
+def test_scores_are_told_in_both_ways_with_the_best_in_bold(tmp_path: Path) -> None:
+    view = results(tmp_path, plan([LINEAR, FLAT, HITIN], [ONE]), {"linear": 0.2, "flat": 0.1, "hitin": 0.02}).views[0]
+    head, _, *rows = study.told_scores(view)
+    assert head == "| | One, auto | One, 0.5 |"
+    assert [row.count("**") for row in rows] == [0, 0, 8]
+    for row, line in zip(rows, view.lines, strict=True):
+        mean = np.mean(line.entries["one"].scores("tuned", "micro_f1"))
+        assert f"{100 * mean:.2f}" in row.split("|")[2]
+
+
+PAGE = REPOSITORY / "docs" / "study.md"
+
+
+@pytest.fixture(scope="module")
+def benchmarks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The studies with what came of them, to be worked on."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+    for part in ("studies", "results/studies"):
+        shutil.copytree(REPOSITORY / "benchmarks" / part, folder / part)
+    return folder
+
+
+def test_a_block_of_a_page_is_written_anew_and_the_rest_is_left(benchmarks: Path) -> None:
+    rest = "<!-- against: plain/minilm -->\nkept\n<!-- end -->\n"
+    page = f"# One\n\n<!-- scores: plain/minilm -->\nold\n<!-- end -->\n\n{rest}"
+    studies = study.Studies(benchmarks, resamples=20)
+    found = study.refreshed(page, studies, ["scores"])
+    assert found.startswith("# One\n\n<!-- scores: plain/minilm -->\n\n| | arXiv, auto |")
+    assert "old" not in found
+    assert found.endswith(rest)
+    assert study.refreshed(found, studies, ["scores"]) == found
+
+
+def test_the_scores_and_orders_in_the_page_of_the_study_are_those_that_were_measured(benchmarks: Path) -> None:
+    page = PAGE.read_text()
+    assert study.refreshed(page, study.Studies(benchmarks, resamples=20), ["scores", "orders"]) == page
+
+
+@pytest.mark.slow
+def test_the_intervals_in_the_page_of_the_study_are_those_of_the_results(benchmarks: Path) -> None:
+    page = PAGE.read_text()
+    assert study.refreshed(page, study.Studies(benchmarks), ["against"]) == page
 
 
 def test_intervals_are_drawn_where_they_are() -> None:
