@@ -1,10 +1,10 @@
 """What the studies come to, as it stands in a page of the documents: scores, rows against flat, orders, trees.
 
-    python benchmarks/study.py docs/study.md [--pictures docs/pictures]
+    python benchmarks/study.py docs/study.md
 
 The page has blocks, each between `<!-- KIND: STUDY/TABLE -->` and `<!-- end -->`, which are written anew out of
-`benchmarks/results/studies/STUDY`; `STUDY/TABLE/ablation` are the ablations of a table. The comparisons must have been
-run (`hitin compare benchmarks/studies/STUDY.toml --out ...`). With --pictures, rows against flat are drawn as well.
+`benchmarks/results/studies/STUDY`; `STUDY/TABLE/ablation` are the ablations of a table. Pictures are written into the
+folder `pictures` beside the page. The comparisons must have been run (`hitin compare benchmarks/studies/STUDY.toml`).
 """
 
 import argparse
@@ -14,9 +14,13 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from hitin.coding_tree import coding_tree
+from hitin.compare.cells import slug
 from hitin.compare.comparison import prepare
+from hitin.compare.figures import figures
+from hitin.compare.pictures import standalone
 from hitin.compare.resampling import ResampledScores
 from hitin.compare.results import Line, Results, View, Way, compared_lines, gather
 from hitin.compare.statistics import METRICS, RESAMPLES
@@ -29,8 +33,19 @@ from plots import Interval, intervals
 
 DECIDED: dict[Way, str] = {"tuned": "auto", "half": "0.5"}
 BASELINE = "flat"
-KINDS = ("scores", "against", "orders", "trees")
+FOLDER = "pictures"
+FIGURES = {
+    "parameters": ("macro_f1-parameters",),
+    "sizes": ("trainable_parameters",),
+    "heights": ("micro_f1-height", "macro_f1-height"),
+}
+"""Which figures of a comparison stand in a block of each kind."""
+PICTURES = ("intervals", *FIGURES)
+KINDS = ("scores", "against", "orders", "trees", *PICTURES)
 SCORES = {metric: title[0].lower() + title[1:] for metric, title in SCORE_TITLES.items()}
+
+Place = Sequence[str]
+"""A study, a table, and perhaps a part of it."""
 
 _BLOCK = re.compile(r"(?P<begin><!-- (?P<kind>\w+): (?P<place>[\w/-]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
 
@@ -161,8 +176,34 @@ class Studies:
         return self.folder / "results" / "studies" / name
 
 
-def told(studies: Studies, kind: str, place: Sequence[str]) -> str:
-    """A block of a page; `place` is a study, a table and perhaps a part of it."""
+class Picture(NamedTuple):
+    name: str
+    title: str
+    svg: str
+
+
+def drawn(studies: Studies, kind: str, place: Place) -> Iterator[Picture]:
+    """The pictures of a block."""
+    view = studies.view(*place)
+    if kind == "intervals":
+        for metric, score in SCORES.items():
+            title, found = f"{view.title}: {score}", against(view, BASELINE, studies.scores(place[0]), "tuned", metric)
+            yield Picture(_file(place, metric), title, intervals(title, f"points ahead of {BASELINE}", found))
+        return
+    for data in view.data:
+        for figure in figures(view, data):
+            if figure.name in FIGURES[kind]:
+                yield Picture(_file(place, data.name, figure.name), figure.title, standalone(figure.svg))
+
+
+def _file(place: Place, *names: str) -> str:
+    return f"{'-'.join(map(slug, ('study', *place, *names)))}.svg"
+
+
+def told(studies: Studies, kind: str, place: Place) -> str:
+    """A block of a page."""
+    if kind in PICTURES:
+        return "\n\n".join(f"![{each.title}]({FOLDER}/{each.name})" for each in drawn(studies, kind, place))
     view = studies.view(*place)
     if kind == "against":
         return "\n".join(told_against(view, studies.scores(place[0])))
@@ -180,26 +221,20 @@ def refreshed(page: str, studies: Studies, kinds: Collection[str] = KINDS) -> st
 
 
 def draw(page: str, studies: Studies, folder: Path) -> None:
-    """The blocks of rows against the baseline as plots, one for each score."""
+    """Write the pictures of a page."""
     for found in _BLOCK.finditer(page):
-        if found["kind"] == "against":
-            place = found["place"].split("/")
-            view, scores = studies.view(*place), studies.scores(place[0])
-            for metric, title in SCORES.items():
-                drawn = against(view, BASELINE, scores, "tuned", metric)
-                svg = intervals(f"{view.title}: {title}", f"points ahead of {BASELINE}", drawn)
-                write_text(folder / f"study-{'-'.join(place)}-{metric.replace('_', '-')}.svg", [svg])
+        if found["kind"] in PICTURES:
+            for picture in drawn(studies, found["kind"], found["place"].split("/")):
+                write_text(folder / picture.name, [picture.svg])
 
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("page", type=Path)
-    parser.add_argument("--pictures", type=Path)
-    arguments = parser.parse_args(given)
-    studies, page = Studies(Path(__file__).parent), arguments.page.read_text(encoding="utf-8")
-    write_text(arguments.page, [refreshed(page, studies)])
-    if arguments.pictures:
-        draw(page, studies, arguments.pictures)
+    path = parser.parse_args(given).page
+    studies, page = Studies(Path(__file__).parent), path.read_text(encoding="utf-8")
+    write_text(path, [refreshed(page, studies)])
+    draw(page, studies, path.parent / FOLDER)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import re
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree
@@ -64,18 +65,17 @@ PAGE = REPOSITORY / "docs" / "study.md"
 
 
 @pytest.fixture(scope="module")
-def benchmarks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The studies with what came of them, to be worked on."""
+def studies(tmp_path_factory: pytest.TempPathFactory) -> study.Studies:
+    """A copy of all studies with what came of them, to be worked on."""
     folder = tmp_path_factory.mktemp("benchmarks")
     for part in ("studies", "results/studies"):
         shutil.copytree(REPOSITORY / "benchmarks" / part, folder / part)
-    return folder
+    return study.Studies(folder, resamples=20)
 
 
-def test_a_block_of_a_page_is_written_anew_and_the_rest_is_left(benchmarks: Path) -> None:
+def test_a_block_of_a_page_is_written_anew_and_the_rest_is_left(studies: study.Studies) -> None:
     rest = "<!-- against: plain/minilm -->\nkept\n<!-- end -->\n"
     page = f"# One\n\n<!-- scores: plain/minilm -->\nold\n<!-- end -->\n\n{rest}"
-    studies = study.Studies(benchmarks, resamples=20)
     found = study.refreshed(page, studies, ["scores"])
     assert found.startswith("# One\n\n<!-- scores: plain/minilm -->\n\n| | arXiv, auto |")
     assert "old" not in found
@@ -83,15 +83,23 @@ def test_a_block_of_a_page_is_written_anew_and_the_rest_is_left(benchmarks: Path
     assert study.refreshed(found, studies, ["scores"]) == found
 
 
-def test_the_scores_and_orders_in_the_page_of_the_study_are_those_that_were_measured(benchmarks: Path) -> None:
+QUICK = [kind for kind in study.KINDS if kind not in ("against", "trees")]
+
+
+def test_scores_and_orders_in_the_page_of_the_study_are_those_that_were_measured(studies: study.Studies) -> None:
     page = PAGE.read_text()
-    assert study.refreshed(page, study.Studies(benchmarks, resamples=20), ["scores", "orders"]) == page
+    assert study.refreshed(page, studies, QUICK) == page
+    for picture in re.findall(rf"\({study.FOLDER}/(\S+)\)", page):
+        assert (PAGE.parent / study.FOLDER / picture).exists(), picture
 
 
 @pytest.mark.slow
-def test_the_intervals_in_the_page_of_the_study_are_those_of_the_results(benchmarks: Path) -> None:
-    page = PAGE.read_text()
-    assert study.refreshed(page, study.Studies(benchmarks), ["against"]) == page
+def test_intervals_and_pictures_of_the_study_are_those_of_its_results(studies: study.Studies, tmp_path: Path) -> None:
+    page, exact = PAGE.read_text(), study.Studies(studies.folder)
+    assert study.refreshed(page, exact, ["against"]) == page
+    study.draw(page, exact, tmp_path)
+    for picture in tmp_path.iterdir():
+        assert picture.read_bytes() == (PAGE.parent / study.FOLDER / picture.name).read_bytes()
 
 
 def test_intervals_are_drawn_where_they_are() -> None:
