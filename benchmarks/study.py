@@ -50,14 +50,12 @@ Place = Sequence[str]
 _BLOCK = re.compile(r"(?P<begin><!-- (?P<kind>\w+): (?P<place>[\w/-]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
 
 
-def against(
-    view: View, baseline: str, scores: ResampledScores, way: Way, metric: str
-) -> dict[str, dict[str, Interval]]:
+def against(view: View, scores: ResampledScores, way: Way, metric: str) -> dict[str, dict[str, Interval]]:
     """By how many points each row is ahead of the baseline, row by row and set by set, with 95 % intervals.
 
     The intervals say what other test documents would change, not what other seeds would.
     """
-    base = view.line(baseline)
+    base = view.line(BASELINE)
     found: dict[str, dict[str, Interval]] = {}
     for line in view.lines:
         for data in () if line is base else view.data:
@@ -102,7 +100,7 @@ def told_against(view: View, scores: ResampledScores) -> Iterator[str]:
     yield f"| | | {' | '.join(data.title for data in view.data)} |"
     yield f"|---|---|{'---|' * len(view.data)}"
     for way, decided in DECIDED.items():
-        by_score = [against(view, BASELINE, scores, way, metric) for metric in METRICS]
+        by_score = [against(view, scores, way, metric) for metric in METRICS]
         for row in by_score[0]:
             cells = [" / ".join(_interval(found[row].get(data.title)) for found in by_score) for data in view.data]
             yield f"| {row} | {decided} | {' | '.join(cells)} |"
@@ -187,7 +185,7 @@ def drawn(studies: Studies, kind: str, place: Place) -> Iterator[Picture]:
     view = studies.view(*place)
     if kind == "intervals":
         for metric, score in SCORES.items():
-            title, found = f"{view.title}: {score}", against(view, BASELINE, studies.scores(place[0]), "tuned", metric)
+            title, found = f"{view.title}: {score}", against(view, studies.scores(place[0]), "tuned", metric)
             yield Picture(_file(place, metric), title, intervals(title, f"points ahead of {BASELINE}", found))
         return
     for data in view.data:
@@ -201,40 +199,46 @@ def _file(place: Place, *names: str) -> str:
 
 
 def told(studies: Studies, kind: str, place: Place) -> str:
-    """A block of a page."""
-    if kind in PICTURES:
-        return "\n\n".join(f"![{each.title}]({FOLDER}/{each.name})" for each in drawn(studies, kind, place))
+    """A block that is a table."""
     view = studies.view(*place)
     if kind == "against":
         return "\n".join(told_against(view, studies.scores(place[0])))
     return "\n".join({"scores": told_scores, "orders": told_orders, "trees": told_trees}[kind](view))
 
 
-def refreshed(page: str, studies: Studies, kinds: Collection[str] = KINDS) -> str:
+class Page(NamedTuple):
+    text: str
+    pictures: tuple[Picture, ...] = ()
+    """Those of the blocks that were written anew."""
+
+
+def refreshed(page: str, studies: Studies, kinds: Collection[str] = KINDS) -> Page:
     """The page with all blocks of these kinds written anew."""
+    pictures: list[Picture] = []
 
     def block(found: re.Match[str]) -> str:
         kind, place = found["kind"], found["place"].split("/")
-        return f"{found['begin']}\n{told(studies, kind, place)}\n\n{found['end']}" if kind in kinds else found[0]
+        if kind not in kinds:
+            return found[0]
+        if kind in PICTURES:
+            own = list(drawn(studies, kind, place))
+            pictures.extend(own)
+            text = "\n\n".join(f"![{each.title}]({FOLDER}/{each.name})" for each in own)
+        else:
+            text = told(studies, kind, place)
+        return f"{found['begin']}\n{text}\n\n{found['end']}"
 
-    return _BLOCK.sub(block, page)
-
-
-def draw(page: str, studies: Studies, folder: Path) -> None:
-    """Write the pictures of a page."""
-    for found in _BLOCK.finditer(page):
-        if found["kind"] in PICTURES:
-            for picture in drawn(studies, found["kind"], found["place"].split("/")):
-                write_text(folder / picture.name, [picture.svg])
+    return Page(_BLOCK.sub(block, page), tuple(pictures))
 
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("page", type=Path)
     path = parser.parse_args(given).page
-    studies, page = Studies(Path(__file__).parent), path.read_text(encoding="utf-8")
-    write_text(path, [refreshed(page, studies)])
-    draw(page, studies, path.parent / FOLDER)
+    page = refreshed(path.read_text(encoding="utf-8"), Studies(Path(__file__).parent))
+    write_text(path, [page.text])
+    for picture in page.pictures:
+        write_text(path.parent / FOLDER / picture.name, [picture.svg])
 
 
 if __name__ == "__main__":

@@ -153,7 +153,7 @@ def _suits(usual: dict[str, object]) -> Iterator[str]:
     """What else is usual with an encoder."""
     if usual:
         values = ", ".join(f"`{name} = {toml_value(value)}`" for name, value in usual.items())
-        yield from ("", f"With it, training has {values}, unless said otherwise.")
+        yield from ("", f"With it, a run has {values}, unless said otherwise.")
 
 
 def _field_docs(settings: Any) -> dict[str, str]:

@@ -14,6 +14,7 @@ from hitin.compare.cells import Cell, DataSet, Plan, Row, Table, cells_of
 from hitin.compare.results import Results, gather
 from hitin.metrics import Counts, macro_f1, micro_f1
 from hitin.settings import Run
+from tests.conftest import REPOSITORY
 
 Decided = NDArray[np.bool_]
 
@@ -137,3 +138,12 @@ def copied(cells: Iterable[Cell], source: Row, target: Row) -> None:
         shutil.copytree(one.folder, other.folder)
         result = json.loads((one.folder / "result.json").read_text())
         (other.folder / "result.json").write_text(json.dumps(result | {"run": target.text}))
+
+
+def copy_of_studies(folder: Path) -> Path:
+    """All studies of the repository with what came of them, in `folder/benchmarks`, which is answered."""
+    benchmarks = folder / "benchmarks"
+    for part in ("studies", "results/studies"):
+        left_out = shutil.ignore_patterns("resampled.npz", "figures")
+        shutil.copytree(REPOSITORY / "benchmarks" / part, benchmarks / part, ignore=left_out)
+    return benchmarks

@@ -1,6 +1,5 @@
 """The tables in `benchmarks/results/studies` are those of the results that lie beside them."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ from typer.testing import CliRunner
 
 from hitin.cli import app
 from hitin.compare.comparison import prepare
+from tests.comparison_harness import copy_of_studies
 from tests.conftest import REPOSITORY
 
 STUDIES = sorted(file.stem for file in (REPOSITORY / "benchmarks" / "studies").glob("*.toml"))
@@ -16,12 +16,7 @@ STUDIES = sorted(file.stem for file in (REPOSITORY / "benchmarks" / "studies").g
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of all studies and their results, in the folder of a repository."""
-    for part in ("studies", "results/studies"):
-        shutil.copytree(
-            REPOSITORY / "benchmarks" / part,
-            tmp_path / "benchmarks" / part,
-            ignore=shutil.ignore_patterns("resampled.npz", "figures"),
-        )
+    copy_of_studies(tmp_path)
     monkeypatch.chdir(tmp_path)
     return Path("benchmarks", "results", "studies")
 

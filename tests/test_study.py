@@ -3,7 +3,6 @@
 import json
 import lzma
 import re
-import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,14 +14,14 @@ import plots
 import recipe
 import study
 from hitin.compare.resampling import ResampledScores
-from tests.comparison_harness import FLAT, HITIN, LINEAR, ONE, TWO, plan, results
+from tests.comparison_harness import FLAT, HITIN, LINEAR, ONE, TWO, copy_of_studies, plan, results
 from tests.conftest import REPOSITORY
 
 
 def test_rows_are_told_by_how_much_they_are_ahead_of_the_baseline(tmp_path: Path) -> None:
     found = results(tmp_path, plan([LINEAR, FLAT, HITIN], [ONE, TWO]), {"linear": 0.2, "flat": 0.1, "hitin": 0.02})
     view = found.views[0]
-    ahead = study.against(view, "flat", ResampledScores(tmp_path, resamples=200), "tuned", "micro_f1")
+    ahead = study.against(view, ResampledScores(tmp_path, resamples=200), "tuned", "micro_f1")
     assert list(ahead) == ["linear", "HiTIN"]
     for data in ("One", "Two"):
         middle, low, high = ahead["HiTIN"][data]
@@ -66,21 +65,19 @@ PAGE = REPOSITORY / "docs" / "study.md"
 
 @pytest.fixture(scope="module")
 def studies(tmp_path_factory: pytest.TempPathFactory) -> study.Studies:
-    """A copy of all studies with what came of them, to be worked on."""
-    folder = tmp_path_factory.mktemp("benchmarks")
-    for part in ("studies", "results/studies"):
-        shutil.copytree(REPOSITORY / "benchmarks" / part, folder / part)
-    return study.Studies(folder, resamples=20)
+    """Of a copy, to be worked on."""
+    return study.Studies(copy_of_studies(tmp_path_factory.mktemp("repository")), resamples=20)
 
 
 def test_a_block_of_a_page_is_written_anew_and_the_rest_is_left(studies: study.Studies) -> None:
     rest = "<!-- against: plain/minilm -->\nkept\n<!-- end -->\n"
     page = f"# One\n\n<!-- scores: plain/minilm -->\nold\n<!-- end -->\n\n{rest}"
     found = study.refreshed(page, studies, ["scores"])
-    assert found.startswith("# One\n\n<!-- scores: plain/minilm -->\n\n| | arXiv, auto |")
-    assert "old" not in found
-    assert found.endswith(rest)
-    assert study.refreshed(found, studies, ["scores"]) == found
+    assert found.text.startswith("# One\n\n<!-- scores: plain/minilm -->\n\n| | arXiv, auto |")
+    assert "old" not in found.text
+    assert found.text.endswith(rest)
+    assert not found.pictures
+    assert study.refreshed(found.text, studies, ["scores"]) == found
 
 
 QUICK = [kind for kind in study.KINDS if kind not in ("against", "trees")]
@@ -88,18 +85,27 @@ QUICK = [kind for kind in study.KINDS if kind not in ("against", "trees")]
 
 def test_scores_and_orders_in_the_page_of_the_study_are_those_that_were_measured(studies: study.Studies) -> None:
     page = PAGE.read_text()
-    assert study.refreshed(page, studies, QUICK) == page
-    for picture in re.findall(rf"\({study.FOLDER}/(\S+)\)", page):
-        assert (PAGE.parent / study.FOLDER / picture).exists(), picture
+    found = study.refreshed(page, studies, QUICK)
+    assert found.text == page
+    assert re.findall(rf"\({study.FOLDER}/(\S+)\)", page) == [picture.name for picture in found.pictures]
+    for picture in found.pictures:
+        assert (PAGE.parent / study.FOLDER / picture.name).exists(), picture.name
+
+
+def test_trees_in_the_page_of_the_study_have_the_entropy_that_is_said(studies: study.Studies, shared: Path) -> None:
+    if not (studies.folder / "data").exists():
+        (studies.folder / "data").symlink_to(shared)
+    page = PAGE.read_text()
+    assert study.refreshed(page, studies, ["trees"]).text == page
 
 
 @pytest.mark.slow
-def test_intervals_and_pictures_of_the_study_are_those_of_its_results(studies: study.Studies, tmp_path: Path) -> None:
-    page, exact = PAGE.read_text(), study.Studies(studies.folder)
-    assert study.refreshed(page, exact, ["against"]) == page
-    study.draw(page, exact, tmp_path)
-    for picture in tmp_path.iterdir():
-        assert picture.read_bytes() == (PAGE.parent / study.FOLDER / picture.name).read_bytes()
+def test_intervals_and_pictures_of_the_study_are_those_of_its_results(studies: study.Studies) -> None:
+    page = PAGE.read_text()
+    found = study.refreshed(page, study.Studies(studies.folder), ["against", *study.PICTURES])
+    assert found.text == page
+    for picture in found.pictures:
+        assert picture.svg == (PAGE.parent / study.FOLDER / picture.name).read_text()
 
 
 def test_intervals_are_drawn_where_they_are() -> None:

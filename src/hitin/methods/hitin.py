@@ -52,6 +52,7 @@ class HiTINSettings:
     leaves: Leaves = "paper"
     """Eq. 8; or `mixed`, the form of the published code: a full |Y| x |Y| layer over the labels."""
     norm: Norm = "layer"
+    """Of a node: over its own features, or over the batch, as in the paper."""
     dropout: float = 0.2
     """On the vector of the whole tree."""
     leaf_dropout: float = 0.1
