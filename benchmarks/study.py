@@ -1,9 +1,10 @@
-"""What the studies come to, as it stands in a page of the documents: scores, rows against flat, orders, trees.
+"""What the studies come to, as it stands in a page of the documents: scores, rows against flat, orders, rare labels.
 
     python benchmarks/study.py docs/study.md
 
 The page has blocks, each between `<!-- KIND: STUDY/TABLE -->` and `<!-- end -->`, which are written anew out of
-`benchmarks/results/studies/STUDY`; `STUDY/TABLE/ablation` are the ablations of a table. Pictures are written into the
+`benchmarks/results/studies/STUDY`; `STUDY/TABLE/ablation` are the ablations of a table, `STUDY` alone is all its
+tables (in `means`). Pictures are written into the
 folder `pictures` beside the page. The comparisons must have been run (`hitin compare benchmarks/studies/STUDY.toml`).
 """
 
@@ -16,9 +17,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hitin.coding_tree import coding_tree
-from hitin.compare.cells import slug
+from hitin.compare.cells import DECISIONS, slug
 from hitin.compare.comparison import prepare
+from hitin.compare.data import truth_file
 from hitin.compare.figures import figures
 from hitin.compare.pictures import standalone
 from hitin.compare.resampling import ResampledScores
@@ -27,6 +32,8 @@ from hitin.compare.statistics import METRICS, RESAMPLES
 from hitin.compare.tables import SCORE_TITLES
 from hitin.compare.words import percent
 from hitin.methods.hitin import HiTINSettings
+from hitin.metrics import Counts
+from hitin.metrics.counts import label_f1
 from hitin.taxonomy import Taxonomy
 from hitin.writing import write_text
 from plots import Interval, intervals
@@ -41,7 +48,7 @@ FIGURES = {
 }
 """Which figures of a comparison stand in a block of each kind."""
 PICTURES = ("intervals", *FIGURES)
-KINDS = ("scores", "against", "orders", "trees", *PICTURES)
+KINDS = ("scores", "means", "against", "orders", "trees", "rare", *PICTURES)
 SCORES = {metric: title[0].lower() + title[1:] for metric, title in SCORE_TITLES.items()}
 
 Place = Sequence[str]
@@ -95,6 +102,27 @@ def _bold(view: View, line: Line, data: str, way: Way, metric: str) -> str:
     return f"**{_score(line, data, way, metric)}**" if is_best else _score(line, data, way, metric)
 
 
+def told_means(views: Sequence[View]) -> Iterator[str]:
+    """Micro and macro F1 of every row in the mean over all sets, for rows that have a result on each."""
+    places = [(view, data.name) for view in views for data in view.data]
+    yield f"| over {len(places)} sets | {' | '.join(DECIDED.values())} |\n|---|{'---|' * len(DECIDED)}"
+    means: dict[str, dict[tuple[Way, str], float]] = {}
+    for line in views[0].lines:
+        entries = [
+            other.entries[data] for view, data in places for other in view.lines if other.row.name == line.row.name
+        ]
+        if len(entries) == len(places) and all(entry.results for entry in entries):
+            means[views[0].row_title(line)] = {
+                (way, metric): fmean(fmean(entry.scores(way, metric)) for entry in entries)
+                for way in DECIDED
+                for metric in METRICS
+            }
+    best = {kind: max(means, key=lambda row: means[row][kind]) for kind in next(iter(means.values()), {})}
+    for row, found in means.items():
+        shown = {kind: f"**{percent(mean)}**" if best[kind] == row else percent(mean) for kind, mean in found.items()}
+        yield f"| {row} | {' | '.join(' / '.join(shown[way, metric] for metric in METRICS) for way in DECIDED)} |"
+
+
 def told_against(view: View, scores: ResampledScores) -> Iterator[str]:
     """Points ahead of the baseline, with 95 % intervals."""
     yield f"| | | {' | '.join(data.title for data in view.data)} |"
@@ -144,6 +172,30 @@ def told_trees(view: View) -> Iterator[str]:
                 yield f"| {data.title} | {view.row_title(line)} | {size} | {' | '.join(cells)} |"
 
 
+def told_rare(view: View, folder: Path) -> Iterator[str]:
+    """The mean F1 of the rarest third of labels, the middle one and the most frequent one, decided by `auto`."""
+    yield "| | | rarest third | middle | most frequent |\n|---|---|---|---|---|"
+    for data in view.data:
+        truth = _unpacked(truth_file(folder, data.name), "truth")
+        counts = truth.sum(axis=0)
+        by_count = np.argsort(counts, kind="stable")
+        thirds = np.array_split(by_count[counts[by_count] > 0], 3)
+        ends = [f"{counts[third[0]]:,} to {counts[third[-1]]:,}" for third in thirds]
+        yield f"| {data.title} | test documents of a label | {' | '.join(ends)} |"
+        for line in view.lines:
+            tables = [_unpacked(cell / DECISIONS, "tuned") for cell in line.entries[data.name].folders]
+            if tables:
+                by_label = np.mean([label_f1(Counts.of(given, truth)) for given in tables], axis=0)
+                cells = [percent(float(by_label[third].mean())) for third in thirds]
+                yield f"| {data.title} | {view.row_title(line)} | {' | '.join(cells)} |"
+
+
+def _unpacked(file: Path, name: str) -> NDArray[np.bool_]:
+    """(documents, labels): of a file of tables, one."""
+    with np.load(file, allow_pickle=False) as found:
+        return np.unpackbits(found[name], axis=1, count=int(found["labels"])).view(np.bool_)
+
+
 def _score(line: Line, data: str, way: Way, metric: str) -> str:
     score = line.entries[data].score(way, metric)
     return "–" if score is None else percent(score.mean, score.deviation)
@@ -161,16 +213,20 @@ class Studies:
     def view(self, name: str, table: str, part: str = "main") -> View:
         return next(view for view in self._results(name).views if (view.table.name, view.part) == (table, part))
 
+    def views(self, name: str) -> list[View]:
+        """The tables of a study, without their ablations."""
+        return [view for view in self._results(name).views if view.part == "main"]
+
     def scores(self, name: str) -> ResampledScores:
-        return ResampledScores(self._kept(name), resamples=self.resamples)
+        return ResampledScores(self.kept(name), resamples=self.resamples)
 
     def _results(self, name: str) -> Results:
         if name not in self.known:
-            found = prepare(self.folder / "studies" / f"{name}.toml", self._kept(name), trains=False, writes=False)
-            self.known[name] = gather(found.plan, found.cells, self._kept(name), resamples=self.resamples)
+            found = prepare(self.folder / "studies" / f"{name}.toml", self.kept(name), trains=False, writes=False)
+            self.known[name] = gather(found.plan, found.cells, self.kept(name), resamples=self.resamples)
         return self.known[name]
 
-    def _kept(self, name: str) -> Path:
+    def kept(self, name: str) -> Path:
         return self.folder / "results" / "studies" / name
 
 
@@ -200,9 +256,13 @@ def _file(place: Place, *names: str) -> str:
 
 def told(studies: Studies, kind: str, place: Place) -> str:
     """A block that is a table."""
+    if kind == "means":
+        return "\n".join(told_means(studies.views(*place)))
     view = studies.view(*place)
     if kind == "against":
         return "\n".join(told_against(view, studies.scores(place[0])))
+    if kind == "rare":
+        return "\n".join(told_rare(view, studies.kept(place[0])))
     return "\n".join({"scores": told_scores, "orders": told_orders, "trees": told_trees}[kind](view))
 
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
+from sklearn.metrics import f1_score
 
 import plots
 import recipe
@@ -58,6 +59,34 @@ def test_scores_are_told_in_both_ways_with_the_best_in_bold(tmp_path: Path) -> N
     for row, line in zip(rows, view.lines, strict=True):
         mean = np.mean(line.entries["one"].scores("tuned", "micro_f1"))
         assert f"{100 * mean:.2f}" in row.split("|")[2]
+
+
+def test_means_are_over_the_sets_of_all_tables_for_rows_that_have_them_all(tmp_path: Path) -> None:
+    one = results(tmp_path / "one", plan([FLAT, HITIN], [ONE]), {"flat": 0.1, "hitin": 0.02}).views[0]
+    two = results(tmp_path / "two", plan([HITIN], [TWO]), {"hitin": 0.02}).views[0]
+    head, *rows = study.told_means([one, two])
+    assert head.startswith("| over 2 sets | auto | 0.5 |")
+    assert len(rows) == 1
+    entries = one.line("hitin").entries["one"], two.line("hitin").entries["two"]
+    micro = np.mean([np.mean(entry.scores("tuned", "micro_f1")) for entry in entries])
+    assert rows[0].startswith(f"| HiTIN | **{100 * micro:.2f}** / **")
+
+
+def test_rare_labels_are_scored_apart_from_frequent_ones(tmp_path: Path) -> None:
+    view = results(tmp_path, plan([FLAT, HITIN], [ONE])).views[0]
+    _, documents, *rows = study.told_rare(view, tmp_path)
+    with np.load(tmp_path / "data" / "one.npz") as kept:
+        truth = np.unpackbits(kept["truth"], axis=1, count=int(kept["labels"]))
+    rarest = sorted(range(truth.shape[1]), key=lambda label: truth[:, label].sum())[: truth.shape[1] // 3]
+    counts = truth.sum(axis=0)[rarest]
+    assert f"| {counts.min()} to {counts.max()} |" in documents
+    for row, line in zip(rows, view.lines, strict=True):
+        scores = []
+        for cell in line.entries["one"].folders:
+            with np.load(cell / "decisions.npz") as kept:
+                given = np.unpackbits(kept["tuned"], axis=1, count=int(kept["labels"]))
+            scores.append(f1_score(truth[:, rarest], given[:, rarest], average="macro"))
+        assert row.split(" | ")[2] == f"{100 * np.mean(scores):.2f}"
 
 
 PAGE = REPOSITORY / "docs" / "study.md"

@@ -50,6 +50,8 @@ class TransformerSettings:
             "epochs": 8,
             "batch_size": 32,
             "consistency": 3.0,
+            "dropout": 0.1,
+            "match_dropout": 0.1,
         }
 
 

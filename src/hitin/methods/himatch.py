@@ -36,7 +36,7 @@ class HiMatchSettings(HiAGMTPSettings):
     match_width: int = 200
     """Of the space in which texts and labels are compared."""
     match_dropout: float = 0.5
-    """On the way there; 0.1 suits a transformer."""
+    """On the way there."""
     normalise: bool = False
     """Whether all vectors of that space are of length 1."""
     refresh: int = 50
