@@ -36,7 +36,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not encoder.is_dir() or not data.is_dir():
         pytest.skip("the shared data is not on this machine")
     folder = tmp_path_factory.mktemp("models") / "model"
-    options: dict[str, Any] = {"freeze": True, "text_pooling": "mean", "max_length": 64, "epochs": 20}
+    options: dict[str, Any] = {"freeze": True, "text_pooling": "mean", "max_length": 64, "epochs": 20, "width": 300}
     fresh = HierarchicalTextClassifier(
         Taxonomy.read(data / "taxonomy.tsv"), encoder=str(encoder), device="cpu", **options
     )

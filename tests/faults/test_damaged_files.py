@@ -3,16 +3,19 @@
 import os
 import random
 import shutil
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from hitin import HierarchicalTextClassifier, InputError
 from hitin.model_folder import CARD, fingerprint_of
-from hitin.training.checkpoint import CHECKPOINT
+from hitin.training.checkpoint import CHECKPOINT, load_tensors, save_tensors
 from hitin.training.log import LOG
 from hitin.validation_scores import load_validation
 from tests.exports import exported, trained_on_bag
@@ -120,3 +123,25 @@ def test_files_that_may_not_be_read_are_told(folders: dict[str, Path]) -> None:
             model_content(path.parent)
         path.chmod(0o644)
     assert np.isfinite(model_content(folders["bag"])[2]).all()
+
+
+@pytest.mark.parametrize(("before", "after"), [(b"[2,3]", b"[3,2]"), (b"F32", b"I32"), (b"F32", b"U32")])
+def test_a_header_that_gives_numbers_another_type_or_shape_is_noticed(
+    before: bytes, after: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "tensors"
+    save_tensors(path, {"one": torch.arange(6.0).reshape(2, 3)}, {"said": "so"})
+    good = path.read_bytes()
+    assert good.count(before) == 1
+    path.write_bytes(good.replace(before, after))
+    with pytest.raises(InputError, match="checksum is wrong"):
+        load_tensors(path)
+
+
+def test_a_file_whose_checksum_covers_names_and_numbers_alone_is_read(tmp_path: Path) -> None:
+    tensors = {"one": torch.arange(6.0).reshape(2, 3)}
+    value = zlib.crc32(tensors["one"].numpy().tobytes(), zlib.crc32(b"one", zlib.crc32(b'{"said": "so"}')))
+    save_file(tensors, tmp_path / "tensors", {"said": "so", "checksum": f"{value:08x}"})
+    found, metadata = load_tensors(tmp_path / "tensors")
+    assert torch.equal(found["one"], tensors["one"])
+    assert metadata == {"said": "so"}
