@@ -26,6 +26,8 @@ _SOURCES = {
     ("per_metric", "macro_f1"): "macro_best",
 }
 """Which decisions of a cell each way takes for each score."""
+_HOW = "plain"
+"""Kept scores that were worked out otherwise, as those of an earlier version, are worked out anew."""
 
 
 class ResampledScores:
@@ -62,7 +64,7 @@ class ResampledScores:
     def _key(self, data: str, cell: Path) -> str:
         """Of all that the resampled scores depend on."""
         files = (truth_file(self.folder, data), cell / DECISIONS)
-        return "-".join([str(self.resamples), *(_fingerprint(file) for file in files)])
+        return "-".join([_HOW, str(self.resamples), *(_fingerprint(file) for file in files)])
 
     def _worked_out(self, data: str, cell: Path) -> dict[str, Resampled]:
         if data not in self._drawn:

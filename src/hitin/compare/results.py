@@ -247,4 +247,4 @@ def compared_lines(
     if not mine or not theirs:
         return None
     drawn, their_drawn = ([scores.of(data, folder, way, metric) for folder in entry.folders] for entry in both)
-    return compared(drawn, their_drawn, mine.mean - theirs.mean)
+    return compared(drawn, their_drawn, (mine.mean, theirs.mean))

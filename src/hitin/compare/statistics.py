@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hitin.metrics.bootstrap import Floats, blocks_of, centred, interval, usual_blocks, weights_of
+from hitin.metrics.bootstrap import Floats, apart, blocks_of, interval, usual_blocks, weights_of
 from hitin.metrics.counts import Decided
 from hitin.metrics.label_sums import LabelSums
 from hitin.metrics.looking import Cells
@@ -65,9 +65,7 @@ class Resamples:
         sums = self._sums(given)
         micro, macro = sums.f1(np.ones((1, self._blocks)))
         parts = [np.stack(sums.f1(weights)) for weights in self._drawn()]
-        drawn = np.concatenate(parts, axis=1)
-        drawn[1] = centred(drawn[1], float(macro[0]))
-        return np.array([micro[0], macro[0]]), drawn.astype(np.float32)
+        return np.array([micro[0], macro[0]]), np.concatenate(parts, axis=1).astype(np.float32)
 
     def _drawn(self) -> Sequence[NDArray[np.float32]]:
         if not self._weights:
@@ -84,15 +82,16 @@ class Resamples:
         return sums
 
 
-def compared(row: Sequence[Resampled], best: Sequence[Resampled], difference: float) -> Comparison:
+def compared(row: Sequence[Resampled], best: Sequence[Resampled], scores: tuple[float, float]) -> Comparison:
     """A row with the best one by some score, from that score in each resample with each seed: their mean counts.
 
-    p is two-sided: how often a difference as large comes about by the choice of documents alone, were there none.
+    `scores` are those of both on the documents. p is two-sided: how often a difference as large comes about by the
+    choice of documents alone, were there none.
     """
-    drawn = _mean(row) - _mean(best)
+    drawn = apart(_mean(row), _mean(best), scores)
     opposite = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))
     p = min(1.0, 2 * (1 + opposite) / (len(drawn) + 1))
-    return Comparison(difference, *interval(drawn, CONFIDENCE), p)
+    return Comparison(scores[0] - scores[1], *interval(drawn, CONFIDENCE), p)
 
 
 def _mean(seeds: Sequence[Resampled]) -> Floats:

@@ -5,7 +5,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hitin.errors import InputError, counted, shown
-from hitin.metrics.bootstrap import Floats, Ids, blocks_of, centred, check_bootstrap, interval, usual_blocks, weights_of
+from hitin.metrics.bootstrap import (
+    Floats,
+    Ids,
+    apart,
+    blocks_of,
+    centred,
+    check_bootstrap,
+    interval,
+    usual_blocks,
+    weights_of,
+)
 from hitin.metrics.counts import Counts, Decided, check_tables
 from hitin.metrics.looking import Cells, Probabilities, Sizes, hits
 from hitin.metrics.scores import LEVEL_SCORES, Difference, LevelScores, Scores, at_name, level_name
@@ -60,14 +70,17 @@ class Tally:
         """All scores, each with an interval from that many resamples of the documents; 0 for no intervals."""
         check_bootstrap(resamples, confidence)
         found = self._estimates()
-        drawn = self._resampled(resamples, found) if resamples and self.blocks and self.documents else {}
+        drawn = self._resampled(resamples) if resamples and self.blocks and self.documents else {}
         return Scores(
             **{name: value for name, value in found.items() if not name.startswith(("level_", "precision_at_"))},
             documents=self.documents,
             labels=len(self.taxonomy),
             levels=tuple(self._levels(found)),
             precision_at={count: found[at_name(count)] for count in self.at if self._ranked},
-            intervals={name: interval(values, confidence) for name, values in drawn.items()},
+            intervals={
+                name: interval(centred(values, found[name]) if "macro_f1" in name else values, confidence)
+                for name, values in drawn.items()
+            },
         )
 
     @property
@@ -79,14 +92,11 @@ class Tally:
         found = self._sums.scores(np.ones((1, self._used)), ranked=bool(self._ranked))
         return {name: float(values[0]) for name, values in found.items()}
 
-    def _resampled(self, resamples: int, estimates: dict[str, float]) -> dict[str, Floats]:
+    def _resampled(self, resamples: int) -> dict[str, Floats]:
         """Each score on documents drawn anew, `resamples` times."""
         weights = weights_of(self._used, resamples, self.seed)
         parts = [self._sums.scores(some, ranked=bool(self._ranked)) for some in weights]
-        drawn = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return {
-            name: centred(values, estimates[name]) if "macro_f1" in name else values for name, values in drawn.items()
-        }
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _levels(self, found: dict[str, float]) -> Iterator[LevelScores]:
         for level, labels in enumerate(self.taxonomy.level_sizes, start=1):
@@ -147,12 +157,9 @@ def differences(one: Tally, other: Tally, *, resamples: int = 1000, confidence: 
     check_bootstrap(resamples, confidence)
     _check_pair(one, other, resamples)
     found, base = one._estimates(), other._estimates()
-    mine, theirs = one._resampled(resamples, found), other._resampled(resamples, base)
-    return {
-        name: Difference(found[name] - base[name], *interval(mine[name] - theirs[name], confidence))
-        for name in found
-        if name in base
-    }
+    mine, theirs = one._resampled(resamples), other._resampled(resamples)
+    drawn = {name: apart(mine[name], theirs[name], (found[name], base[name])) for name in found if name in base}
+    return {name: Difference(found[name] - base[name], *interval(values, confidence)) for name, values in drawn.items()}
 
 
 def _slices(table: Decided | Probabilities) -> Iterator[slice]:
