@@ -1,6 +1,8 @@
 """Settings of a run: defaults, presets, TOML files, options by name; what is wrong with them."""
 
+import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import fields
 from itertools import product
 from pathlib import Path
@@ -22,6 +24,7 @@ from hitin.methods import METHODS, NeuralMethod
 from hitin.methods.margins import LinearSettings
 from hitin.option_values import parse_option
 from hitin.settings import Run, TrainingSettings, presets, read_preset
+from hitin.settings import options_of as options_of_run
 from tests.conftest import REPOSITORY, Write
 
 PARTS = st.floats(0, 0.99)
@@ -30,7 +33,6 @@ ENCODERS: dict[str, Any] = {"textrcnn": TextRCNNSettings, "bag": BagSettings, "t
 NUMBERS: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(("warmup", "validation", "clip", "keep"), PARTS),
     **dict.fromkeys(("gumbel_temperature", "contrast_temperature", "cost"), st.floats(1e-300, 1e300)),
-    "layer_decay": st.floats(0.01, 1),
     "width": st.integers(1, 10**6).map(lambda half: 2 * half),  # a tree-lstm takes no other
     "pieces": st.sampled_from([(), (1, 1), (3, 5)]),
     "kernels": st.lists(st.integers(1, 9), min_size=1).map(tuple),
@@ -39,6 +41,7 @@ NUMBERS: dict[str, st.SearchStrategy[Any]] = {
     "encoder": st.text(st.characters(exclude_categories=["Cs"])).filter(lambda name: name not in (*ENCODERS, "tfidf")),
     "vectors": st.text(st.characters(exclude_categories=["Cs"])),
     "shard": st.just(False),  # which goes with few others
+    "layer_decay": st.just(1.0),  # likewise
     "clean": st.just(""),  # goes with whole words alone: tests/test_cleaning.py
 }
 
@@ -124,6 +127,77 @@ def test_every_preset_is_read_and_packed_into_the_wheel() -> None:
         assert f"src/hitin/presets/{name}.toml" in packed
 
 
+PAPER_PRESETS = [name for name in presets() if name.endswith(("-glove", "-bert"))]
+
+
+@pytest.mark.parametrize("name", PAPER_PRESETS)
+def test_the_presets_of_the_paper_train_as_it_says(name: str) -> None:
+    data, encoder = name.split("-")
+    run = Run.of(preset=name)
+    options = {option: value for section in run.to_dict().values() for option, value in section.items()}
+    rate, batch = (2e-5, 12) if encoder == "bert" else (1e-4, 16 if data == "rcv1" else 64)
+    width = 768 if encoder == "bert" else 512 if data == "rcv1" else 300
+    said = {
+        "height": 2,
+        "width": width,
+        "pooling": "mean" if encoder == "bert" else "sum",
+        "norm": "batch",
+        "regularisation": 1e-6,
+        "consistency": 0,
+        "linear_teacher": 0,
+        "smoothing": 0,
+        "optimiser": "adam",
+        "learning_rate": rate,
+        "batch_size": batch,
+        "weight_decay": 0,
+        "schedule": "constant",
+        "warmup": 0,
+        "gradient_clip": 0,
+    }
+    assert {option: options[option] for option in said} == said
+    assert options["encoder_learning_rate"] in (0, rate)  # 0: that of the rest
+    if encoder == "glove":
+        assert [options[option] for option in ("hidden", "layers", "filters")] == [128, 2, 100]
+
+
+def test_the_settings_of_published_programs_in_the_documents_mean_what_they_say() -> None:
+    page = (REPOSITORY / "docs" / "methods.md").read_text().split("## As published")[1].split("\n## ")[0]
+    common, with_textrcnn, with_bert = re.split(r"\nWith (?:TextRCNN|BERT):", page)
+    textrcnn, rows = with_textrcnn.split("| method | |")
+    general = _said(common) | _said(textrcnn) | {"encoder": "textrcnn"}
+    found = [Run.of(method=method, **_fitting(method, general | said)) for method, said in _published_rows(rows)]
+    general = _said(common) | {"encoder": "some/bert"}
+    found += [Run.of(method=method, **_fitting(method, general | said)) for method, said in _published_rows(with_bert)]
+    assert [run.method_name for run in found] == [
+        *("flat", "hiagm-tp", "htcinfomax", "himatch"),
+        *("flat", "hiagm-tp", "himatch"),
+    ]
+    for run in found:
+        assert (run.loss.consistency, run.training.prior_start, run.decisions.policy) == (0, False, "raw")
+    assert all(run.training.gradient_clip == 0 for run in found[:5])
+    assert {run.training.epochs for run in found[:4]} == {150, 250}
+
+
+def _published_rows(table: str) -> Iterator[tuple[str, dict[str, object]]]:
+    """The methods of a table whose row says all of it."""
+    for row in re.findall(r"^\| (.*?) \| (.*) \|$", table, re.MULTILINE):
+        name, said = re.findall(r"`([\w-]+)`", row[0]), _said(row[1])
+        if len(name) == 1 and said and "the same" not in row[1] and "--preset" not in row[1]:
+            yield name[0], said
+
+
+def _said(text: str) -> dict[str, object]:
+    """The options in backticks of a passage."""
+    options = " ".join(re.findall(r"`([^`]*=[^`]*)`", text, re.DOTALL)).split()
+    return dict(parse_option(option) for option in options)
+
+
+def _fitting(method: str, said: dict[str, object]) -> dict[str, object]:
+    """Without what means nothing to the method, as in the table of a comparison."""
+    known = options_of_run(Run.of(method=method, encoder=str(said["encoder"])))
+    return {name: value for name, value in said.items() if name in known}
+
+
 def test_options_stand_above_a_preset_and_that_above_the_defaults(write: Write) -> None:
     file = write("run.toml", "[training]\nepochs = 7\nseed = 3\n[method]\nheight = 4\n")
     run = Run.of(preset=file, epochs=9, seed=None, method=None)
@@ -181,6 +255,11 @@ def test_what_suits_an_encoder_stands_below_what_is_given() -> None:
         ({"epochs": 0}, "epochs is 0", "at least 1"),
         ({"warmup": 1.0}, "warmup is 1.0", "from 0 to below 1"),
         ({"layer_decay": 0.0}, "layer_decay is 0.0", "above 0"),
+        ({"layer_decay": 0.9}, "layer_decay goes with a transformer", "encoder_learning_rate"),
+        ({"encoder": "bag", "shard": True}, "shard goes with a transformer as the text encoder, not with bag", "Leave"),
+        ({"tree": "random", "tree_seed": -1}, "tree_seed is -1", "from 0 to 4294967295"),
+        ({"tree_seed": 2**32}, "tree_seed is 4294967296", "from 0 to 4294967295"),
+        ({"height": 0}, "the height of the coding tree begins at 1", ""),
         ({"seed": 2**64}, "seed is", "2^63"),
         ({"method": "flat", "height": 3}, "no option 'height' for textrcnn and flat", "the method hitin"),
         ({"freeze": True}, "no option 'freeze'", "It goes with transformers as the text encoder."),

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from hitin.losses import LossSettings, loss_of_negatives, loss_of_positives
+from hitin.precision import half_precision
 
 _CELLS = {"cpu": 1 << 19}  # of a block: on a CPU it stays in the caches
 _GPU_CELLS = 1 << 24
@@ -88,7 +89,7 @@ class Blocks:
     ) -> None:
         """`features` are (B, d). In mixed precision, products are in half precision and the rest is not."""
         device = features.device
-        self.half = torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else None
+        self.half = half_precision(device)
         self.features, self.layer, self.chosen = self.short(features), layer, chosen
         self.count = len(layer.weight) if chosen is None else len(chosen.labels)
         self.size = max(1, _CELLS.get(device.type, _GPU_CELLS) // max(len(features), 1))

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from hitin.errors import InputError, shown
+from hitin.errors import shown
+from hitin.option_values import bad_option
+from hitin.precision import in_full
 
 LossKind = Literal["bce", "focal", "asymmetric"]
 Weighting = Literal["none", "balanced", "sqrt"]
@@ -66,29 +68,29 @@ class LossSettings:
             self._check_number(name, getattr(self, name))
         _check_choice("form of the regularisation", self.regularisation_form, get_args(Regularisation))
         if not 0 <= self.smoothing < 1:
-            raise _bad_option(f"the smoothing is {self.smoothing}", "It is a number from 0 to below 1, such as 0.1.")
+            raise bad_option(f"the smoothing is {self.smoothing}", "It is a number from 0 to below 1, such as 0.1.")
         if not 0 <= self.linear_teacher < 1:
             problem = f"the share of the linear teacher is {self.linear_teacher}"
-            raise _bad_option(problem, "It is a number from 0 to below 1, such as 0.3.")
+            raise bad_option(problem, "It is a number from 0 to below 1, such as 0.3.")
         if not 0 <= self.consistency < float("inf"):
-            raise _bad_option(f"the consistency is {self.consistency}", "It is a number from 0 up, such as 3.")
+            raise bad_option(f"the consistency is {self.consistency}", "It is a number from 0 up, such as 3.")
         if not 0 <= self.regularisation < float("inf"):
-            raise _bad_option(f"the regularisation is {self.regularisation}", "It is a number from 0 up, such as 1e-6.")
+            raise bad_option(f"the regularisation is {self.regularisation}", "It is a number from 0 up, such as 1e-6.")
         if self.negatives < 0 or self.labels_at_once < 0:
             least = min(self.negatives, self.labels_at_once)
-            raise _bad_option(f"{least} is no number of labels", "negatives and labels_at_once are 0 or more.")
+            raise bad_option(f"{least} is no number of labels", "negatives and labels_at_once are 0 or more.")
         if self.loss == "focal" and self.clip:
-            raise _bad_option("the focal loss has no clip", "Choose the asymmetric loss, which has one.")
+            raise bad_option("the focal loss has no clip", "Choose the asymmetric loss, which has one.")
 
     def _check_number(self, name: str, value: float | None) -> None:
         if value is None:
             return
         if self.loss == "bce":
-            raise _bad_option(f"{name} has no meaning for the loss bce", "Choose the focal or the asymmetric loss.")
+            raise bad_option(f"{name} has no meaning for the loss bce", "Choose the focal or the asymmetric loss.")
         if name == "clip" and not 0 <= value < 1:
-            raise _bad_option(f"the clip is {value}", "It is a probability from 0 to below 1, such as 0.05.")
+            raise bad_option(f"the clip is {value}", "It is a probability from 0 to below 1, such as 0.05.")
         if not 0 <= value < float("inf"):
-            raise _bad_option(f"{name} is {value}", "It is a number from 0 up, such as 2.")
+            raise bad_option(f"{name} is {value}", "It is a number from 0 up, such as 2.")
 
     @property
     def resolved(self) -> tuple[float, float, float]:
@@ -113,7 +115,7 @@ def classification_loss(
     if logits.shape != targets.shape:
         raise ValueError(f"logits are {tuple(logits.shape)}, targets {tuple(targets.shape)}")
     settings = settings or LossSettings()
-    logits = _at_least_float32(logits)
+    logits = in_full(logits)
     targets = smoothed(targets.to(logits.dtype), settings.smoothing)
     if positive_weights is not None:
         positive_weights = positive_weights.to(logits)
@@ -139,7 +141,7 @@ def disagreement(first: Tensor, second: Tensor) -> Tensor:
     The mean over decisions of the Kullback-Leibler divergence, half of it each way: for one decision,
     D(p || q) + D(q || p) = (p - q)(logit p - logit q).
     """
-    first, second = _at_least_float32(first), _at_least_float32(second)
+    first, second = in_full(first), in_full(second)
     return ((first.sigmoid() - second.sigmoid()) * (first - second)).mean() / 2
 
 
@@ -195,7 +197,7 @@ def recursive_regularisation(weight: Tensor, edges: Tensor, *, form: Regularisat
     1/2 sum ||w_p^2 - w_q^2||.
     """
     _check_choice("form of the recursive regularisation", form, get_args(Regularisation))
-    weight = _at_least_float32(weight)
+    weight = in_full(weight)
     if form == "difference":
         made: Any = _HalfOfSquares.apply
         penalty: Tensor = made(weight, edges[:, 0], edges[:, 1])
@@ -227,14 +229,6 @@ class _HalfOfSquares(torch.autograd.Function):
         return of_weight.index_add_(0, children, moved, alpha=-1), None, None
 
 
-def _at_least_float32(values: Tensor) -> Tensor:
-    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
-
-
 def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise _bad_option(f"there is no {what} {shown(value)}", f"Choose one of {', '.join(choices)}.")
-
-
-def _bad_option(message: str, remedy: str) -> InputError:
-    return InputError(message, kind="bad-option", remedy=remedy)
+        raise bad_option(f"there is no {what} {shown(value)}", f"Choose one of {', '.join(choices)}.")

@@ -276,9 +276,7 @@ def _run(options: Mapping[str, object]) -> Run:
     }
     run = Run(**{section: settings[section](**values[section]) for section in sections})
     _check_sight(run)
-    if run.training.shard and not isinstance(run.encoder, TransformerSettings):
-        problem = f"shard goes with a transformer as the text encoder, not with {printable(run.encoder_name)}"
-        raise bad_option(problem, "Leave it out: there is little to share out.")
+    _check_layers(run)
     return run
 
 
@@ -322,6 +320,19 @@ def _check_sight(run: Run) -> None:
             f"the method {run.method_name} looks at {_SEEN[seen]}, which the text encoder {name} has not",
             f"Choose {' or '.join([*having, 'the name or folder of a transformer'])}.",
         )
+
+
+def _check_layers(run: Run) -> None:
+    """Refuse what is for the layers of a transformer alone."""
+    if isinstance(run.encoder, TransformerSettings):
+        return
+    name = printable(run.encoder_name)
+    if run.training.shard:
+        problem = f"shard goes with a transformer as the text encoder, not with {name}"
+        raise bad_option(problem, "Leave it out: there is little to share out.")
+    if run.training.layer_decay != 1:
+        problem = f"layer_decay goes with a transformer as the text encoder, not with {name}"
+        raise bad_option(problem, "Leave it out: encoder_learning_rate is for the whole of it.")
 
 
 _SEEN: dict[Sight, str] = {

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hitin.methods.interface import Fidelity
-from hitin.methods.structure import EDGE_DROPOUT, StructureEncoder, in_full, sums
+from hitin.methods.structure import EDGE_DROPOUT, StructureEncoder, sums
+from hitin.precision import in_full
 from hitin.taxonomy import Taxonomy
 
 

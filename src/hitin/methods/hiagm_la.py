@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from hitin.encoders.interface import Encoded, Sight, TextEncoder, Widths
 from hitin.methods.interface import Facts, Method
 from hitin.methods.quadratic import AllLabelsClassifier, quadratic_warning
-from hitin.methods.structure import StructureSettings, build_structure, in_full
+from hitin.methods.structure import StructureSettings, build_structure
+from hitin.precision import in_full
 from hitin.taxonomy import Taxonomy
 
 

@@ -18,8 +18,9 @@ from hitin.methods.hiagm_tp import HiAGMTP, HiAGMTPSettings
 from hitin.methods.interface import Facts, Fidelity, Seen
 from hitin.methods.label_texts import label_texts
 from hitin.methods.quadratic import quadratic_warning
-from hitin.methods.structure import build_structure, in_full
+from hitin.methods.structure import build_structure
 from hitin.option_values import check_counts, check_parts
+from hitin.precision import in_full
 from hitin.taxonomy import Taxonomy
 from hitin.tokens import Ragged
 

@@ -25,9 +25,10 @@ from hitin.coding_tree.construction import Method as TreeMethod
 from hitin.encoders.interface import Encoded, Widths
 from hitin.label_blocks import LastLayer
 from hitin.methods.interface import Method, prior_logits
-from hitin.methods.node_norm import NodeBatchNorm, are_many, outer, remember, wide
+from hitin.methods.node_norm import NodeBatchNorm, are_many, outer, remember
 from hitin.methods.quadratic import gigabytes_to_train
 from hitin.option_values import bad_option, check_choices, check_parts
+from hitin.precision import half_precision, in_full
 from hitin.taxonomy import Taxonomy
 
 Pooling = Literal["sum", "mean", "max", "root"]
@@ -62,7 +63,9 @@ class HiTINSettings:
         check_choices(self)
         check_parts(self, "dropout", "leaf_dropout")
         if self.height < 1 or self.width < 0:
-            raise bad_option("the height of the coding tree and the width of its nodes begin at 1")
+            raise bad_option("the height of the coding tree begins at 1, the width of its nodes at 0")
+        if not 0 <= self.tree_seed < 2**32:
+            raise bad_option(f"tree_seed is {self.tree_seed}", "It is a whole number from 0 to 4294967295.")
 
 
 class HiTIN(Method):
@@ -139,7 +142,7 @@ class HiTIN(Method):
 
         It is in full precision but for the nodes of large layers: what is small is sooner computed than cast.
         """
-        half = _half_precision(text.device)
+        half = half_precision(text.device)
         leaves: LeafLayer | MixedLeafLayer = self.leaves(text, self._parents(0))
         with torch.autocast(text.device.type, enabled=False):
             pooled = self._layers(leaves, half)
@@ -174,7 +177,7 @@ class HiTIN(Method):
     def _pooled(self, nodes: Tensor, sums: Tensor) -> Tensor:
         """(B, n, d) -> (B, d): a layer, whose nodes are summed already below each node of the next, if not further."""
         if self.pooling == "max":
-            return wide(nodes.amax(dim=1))
+            return in_full(nodes.amax(dim=1))
         return sums.squeeze(1) if sums.shape[1] == 1 else sums.sum(dim=1)
 
 
@@ -201,15 +204,10 @@ def _usual_sizes(pooling: Pooling, layer_sizes: Sequence[int]) -> list[float]:
     return [max(1.0, count / _pool_size(pooling, nodes)) for count, nodes in zip(counts, layer_sizes, strict=True)]
 
 
-def _half_precision(device: torch.device) -> torch.dtype | None:
-    """That of mixed precision, where it is on."""
-    return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else None
-
-
 def _product(layer: nn.Linear, nodes: Tensor, half: torch.dtype | None) -> Tensor:
     """A linear map but for its bias; of many nodes in half precision, where there is one."""
     if half is None or not are_many(nodes.numel()):
-        return functional.linear(wide(nodes), layer.weight)
+        return functional.linear(in_full(nodes), layer.weight)
     return functional.linear(nodes.to(half), layer.weight.to(half))
 
 
@@ -217,7 +215,7 @@ def _sum_of_children(nodes: Tensor, parents: Tensor, count: int) -> Tensor:
     """(B, n, d) -> (B, count, d): the sum over the children of each node of the layer above, in full precision."""
     if count == 1:
         return nodes.sum(dim=1, keepdim=True, dtype=torch.promote_types(nodes.dtype, torch.float32))
-    nodes = wide(nodes)
+    nodes = in_full(nodes)
     return nodes.new_zeros(nodes.shape[0], count, nodes.shape[2]).index_add_(1, parents, nodes)
 
 
@@ -336,7 +334,7 @@ class PaperLeaves(nn.Module):
 
     def forward(self, text: Tensor, parents: Tensor) -> LeafLayer:
         with torch.autocast(text.device.type, enabled=False):
-            projected = self.dropout(self.projection(wide(text)))
+            projected = self.dropout(self.projection(in_full(text)))
             return LeafLayer(self.scale, projected, self.offset, parents, self.get_buffer("families"))
 
 
@@ -357,7 +355,7 @@ class MixedLeaves(nn.Module):
         projected = self.projection(text)
         if not self.training or not self.dropout:
             scale, offset = self.mixing.weight.sum(dim=1), self.mixing.bias[:, None]
-            return LeafLayer(scale, wide(projected), offset, parents, scale.new_ones(self.first_layer))
+            return LeafLayer(scale, in_full(projected), offset, parents, scale.new_ones(self.first_layer))
         copies = projected[:, :, None].expand(-1, -1, self.mixing.in_features)  # (B, d, n)
         mixed = self.mixing(functional.dropout(copies, self.dropout))
         return MixedLeafLayer(functional.dropout(mixed, self.dropout).transpose(1, 2), parents, self.first_layer)
@@ -373,7 +371,7 @@ class MixedLeafLayer:
 
     def pooled(self, pooling: Pooling) -> Tensor:
         if pooling == "max":
-            return wide(self.nodes.amax(dim=1))
+            return in_full(self.nodes.amax(dim=1))
         return _sum_of_children(self.nodes, self.parents, 1).squeeze(1)
 
     def next_layer(self, mlp: NodeMLP, half: torch.dtype | None) -> Tensor:

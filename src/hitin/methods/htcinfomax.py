@@ -15,7 +15,8 @@ from hitin.encoders.interface import Encoded, Sight, TextEncoder, Widths
 from hitin.methods.hiagm_la import LabelVectors, label_attention
 from hitin.methods.interface import Facts, Method, Seen
 from hitin.methods.quadratic import AllLabelsClassifier, quadratic_warning
-from hitin.methods.structure import StructureSettings, in_full
+from hitin.methods.structure import StructureSettings
+from hitin.precision import in_full
 from hitin.taxonomy import Taxonomy
 
 _SUMMARY = 512  # numbers that a text is summed up in, for the network that judges pairs

@@ -14,12 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from hitin.precision import in_full
+
 _MANY = 1 << 20  # numbers of a layer from which half precision and folding save more than they cost
-
-
-def wide(values: Tensor) -> Tensor:
-    """In full precision."""
-    return values if values.dtype == torch.float64 else values.float()
 
 
 def are_many(numbers: int) -> bool:
@@ -186,7 +183,7 @@ class _SharedNorm(torch.autograd.Function):
     def forward(
         ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor, eps: float, count: int, company: Company
     ) -> tuple[Tensor, Tensor, Tensor]:
-        plain = wide(rows)
+        plain = in_full(rows)
         mean = company.sums(plain.sum(dim=0))[0] / count  # (d,)
         centred = plain - mean
         variance = company.sums(centred.square().sum(dim=0))[0] / count
@@ -200,7 +197,7 @@ class _SharedNorm(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         normal, weight, inverse = ctx.saved_tensors
-        gradient = wide(gradients[0])
+        gradient = in_full(gradients[0])
         of_bias, of_weight = gradient.sum(dim=0), (gradient * normal).sum(dim=0)
         share, slope = (each / ctx.count for each in ctx.company.sums(of_bias, of_weight))
         towards = torch.addcmul(share, normal, slope) if ctx.company.counts else 0.0

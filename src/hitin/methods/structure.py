@@ -133,8 +133,3 @@ def build_structure(name: StructureName, taxonomy: Taxonomy, width: int, fidelit
 def sums(values: Tensor, receivers: Tensor, count: int) -> Tensor:
     """(..., m, d) -> (..., count, d): what each receiver is sent, added up."""
     return values.new_zeros(*values.shape[:-2], count, values.shape[-1]).index_add_(-2, receivers, values)
-
-
-def in_full(values: Tensor) -> Tensor:
-    """In full precision, for sums."""
-    return values if values.dtype == torch.float64 else values.float()

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from hitin.methods.interface import Facts, Fidelity
-from hitin.methods.structure import EDGE_DROPOUT, EdgeWeights, StructureEncoder, in_full, sums
+from hitin.methods.structure import EDGE_DROPOUT, EdgeWeights, StructureEncoder, sums
 from hitin.option_values import bad_option
+from hitin.precision import in_full
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.levels import level_slices
 from hitin.taxonomy.taxonomy import Ids
