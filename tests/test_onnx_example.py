@@ -38,7 +38,8 @@ for name in ("torch", "hitin", "transformers"):
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-INPUT = [*TEXTS, *documents(30, seed=6)[0], "Bark, BARK! ﬁn purrring \ud83d whiskers"]
+ODD = ["fin [PAD] [UNK] bark [SEP] [CLS] whiskers", "Bark, BARK! ﬁn purrring \ud83d whiskers"]
+INPUT = [*TEXTS, *documents(30, seed=6)[0], *ODD]
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,7 @@ def token_reader(file: Path, about: About) -> Callable[[str], list[int]]:
         return bag_reader(json.loads(file.read_text(encoding="utf-8")), about)
     tokenizer = Tokenizer.from_file(str(file))
     tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True  # a text that says [PAD] means these letters
     tokenizer.enable_truncation(about["max_length"])
     most = about["max_length"] * CHARACTERS
     return lambda text: tokenizer.encode(sound(text.lstrip()[:most])).ids or [about["unknown"]]

@@ -32,7 +32,8 @@ def _use() -> Iterator[str]:
 def _files() -> Iterator[str]:
     yield from ("## Files", "")
     yield "* `model.onnx`: from `ids` (documents, tokens) and `lengths` (documents), to `logits` (documents, labels)."
-    yield "* `tokenizer.json`: from a text to the numbers of its tokens."
+    yield "* `tokenizer.json`: from a text to the numbers of its tokens. In your program, set its"
+    yield "  `encode_special_tokens`, so that a text which says `[PAD]` means these letters."
     yield "* `labels.json`: the labels in the order of the logits, their parents, and how they are chosen, in numbers."
     yield "* `taxonomy.json`, `decisions.json`, `run.toml`: what hitin reads."
     yield "* `export.json`: the checksums of the files, and which model they were made from."
