@@ -183,7 +183,7 @@ def test_counts_in_blocks_are_those_of_the_table() -> None:
 def test_a_batch_names_its_labels_in_pairs() -> None:
     examples = Examples(Ragged.of([[5], [6, 7], [8]]), Ragged.of([[0, 2], [], [1]]), 3)
     rows = np.array([2, 1, 0])
-    batch, table = examples.in_pairs_of_labels().batch(rows), examples.batch(rows)
+    batch, table = replace(examples, in_pairs=True).batch(rows), examples.batch(rows)
     assert batch.table is None
     assert batch.pairs is not None
     assert batch.pairs.tolist() == [[0, 2, 2], [1, 0, 2]]

@@ -28,7 +28,6 @@ from hitin.estimator import HierarchicalTextClassifier
 from hitin.live_input import LiveInput
 from hitin.taxonomy import Taxonomy
 from tests.conftest import REPOSITORY, Run, Write
-from tests.training_harness import documents as animals
 
 TICKETS = REPOSITORY / "examples" / "tickets"
 LOW = ("--policy", "consistent", "--threshold", "0.2")  # so that a model that has hardly learnt gives labels, too
@@ -430,8 +429,6 @@ def test_what_cannot_be_scored_is_told_with_its_place(model: Path, run: Run, wri
 
 # How labels are chosen, for one command.
 
-OLD = Path(__file__).parent / "data" / "model-before-tuning"
-
 
 @pytest.mark.parametrize("policy", ["consistent", "top-down", "single-path", "top-k"])
 def test_every_policy_answers_with_whole_paths(policy: str, model: Path, run: Run) -> None:
@@ -575,34 +572,3 @@ def test_a_report_never_replaces_a_file_that_is_read(model: Path, run: Run, tmp_
         assert words in result.stderr
         assert result.stdout == ""
     assert test.read_bytes() == before
-
-
-# Models from before decisions were tuned.
-
-
-def test_a_model_from_before_thresholds_decides_at_one_half(run: Run, write: Write) -> None:
-    expected = json.loads((OLD / "answers.json").read_text())
-    old = HierarchicalTextClassifier.load(OLD)
-    assert old.decisions_ == Decisions("consistent", 0.5)
-    assert old.predict_proba(expected["texts"]) == pytest.approx(np.array(expected["probabilities"]), abs=1e-5)
-    found = old.predict(expected["texts"])
-    assert [sorted(labels) for labels in found] == expected["labels"]
-    assert any(found)
-    file = write("texts.txt", "\n".join(expected["texts"]) + "\n")
-    told = answers(run("predict", OLD, file).stdout)
-    assert [sorted(answer["labels"]) for answer in told] == expected["labels"]  # type: ignore[call-overload]
-    refused = run("tune", OLD, "--dry-run")
-    assert refused.exit_code == 2
-    assert "by an older hitin" in refused.stderr
-
-
-def test_a_model_from_before_thresholds_can_be_tuned_and_saved(run: Run, write: Write, tmp_path: Path) -> None:
-    moved = tmp_path / "moved"
-    shutil.copytree(OLD, moved)
-    rows = [{"text": text, "label": label} for text, label in zip(*animals(30), strict=True)]
-    val = write("val.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    result = run("tune", moved, val)
-    assert result.exit_code == 0, result.output
-    assert HierarchicalTextClassifier.load(moved).decisions_.tuned
-    HierarchicalTextClassifier.load(OLD).save(tmp_path / "again")
-    assert HierarchicalTextClassifier.load(tmp_path / "again").decisions_ == Decisions()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 from torch.nn import functional
 
-from hitin import teaching, token_cache
+from hitin import InputError, teaching, token_cache
 from hitin.batches import Judgements
 from hitin.chance import seed_chance
 from hitin.inputs import Documents
@@ -154,6 +154,13 @@ def test_very_many_labels_go_without_and_say_so(tmp_path: Path) -> None:
     found = classifier(**options, epochs=1).fit(*documents(24), out=tmp_path / "a", watcher=notes)
     assert any("goes without consistency, smoothing and a linear teacher" in note for note in notes.notes)
     assert are_equal(weights(found), weights(fitted(24, epochs=1, labels_at_once=2)))
+
+
+def test_documents_without_words_in_common_have_no_teacher() -> None:
+    texts = [f"word{number}" for number in range(12)]
+    with pytest.raises(InputError) as caught:
+        classifier(linear_teacher=0.3, epochs=1).fit(texts, documents(12)[1])
+    assert "Leave out linear_teacher" in str(caught.value)
 
 
 # What is kept.

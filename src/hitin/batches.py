@@ -58,9 +58,6 @@ class Examples:
     def in_multiples(self, multiple: int) -> "Examples":
         return replace(self, multiple=multiple)
 
-    def in_pairs_of_labels(self) -> "Examples":
-        return replace(self, in_pairs=True)
-
     def judged(self, judgements: Judgements) -> "Examples":
         return replace(self, judgements=judgements)
 

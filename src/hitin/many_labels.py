@@ -13,9 +13,8 @@ from hitin.decisions import Decisions
 from hitin.decisions.best import BestLabels, Found, decided_best
 from hitin.evaluation import checked
 from hitin.label_blocks import Blocks, LastLayer
-from hitin.memory import release_freed_memory
 from hitin.model import Advance
-from hitin.network import Network, batches_to_score, made_of_batches
+from hitin.network import Network, made_of_documents
 from hitin.taxonomy import Taxonomy
 
 
@@ -23,22 +22,12 @@ def best_of_documents(
     network: Network, examples: Examples, decisions: Decisions, taxonomy: Taxonomy, advance: Advance | None = None
 ) -> list[Found]:
     """What `top-k` decides of each document, in their order. The method of the network is linear."""
-    device = next(network.parameters()).device
     found: list[Found | None] = [None] * len(examples)
-    batches = batches_to_score(network, examples, device)
-    make = torch.no_grad()(partial(_best_of_batch, network, decisions, taxonomy))
-    was_training = network.training
-    network.eval()
-    try:
-        with closing(made_of_batches(make, examples, batches, device)) as each:
-            for rows, made in each:
-                for row, one in zip(rows.tolist(), made, strict=True):
-                    found[row] = one
-                release_freed_memory()
-                if advance:
-                    advance(len(rows))
-    finally:
-        network.train(was_training)
+    make = partial(_best_of_batch, network, decisions, taxonomy)
+    with closing(made_of_documents(network, examples, make, advance)) as batches:
+        for rows, made in batches:
+            for row, one in zip(rows.tolist(), made, strict=True):
+                found[row] = one
     return [one for one in found if one is not None]
 
 

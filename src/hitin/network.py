@@ -95,23 +95,32 @@ def vectors_of(network: Network, examples: Examples, advance: Advance | None = N
 def _made(
     network: Network, examples: Examples, width: int, make: Callable[[Batch], Tensor], advance: Advance | None
 ) -> Tensor:
-    """(documents, width): what is made of each document without dropout, batch by batch."""
-    device = next(network.parameters()).device
+    """(documents, width): what is made of each document."""
     fetched = _Fetched(len(examples), width)
+    with closing(made_of_documents(network, examples, make, advance)) as batches:
+        for rows, made in batches:
+            fetched.take(rows, made.float())
+    fetched.wait()
+    return fetched.table
+
+
+def made_of_documents(
+    network: Network, examples: Examples, make: Callable[[Batch], T], advance: Advance | None = None
+) -> Generator[tuple[Rows, T]]:
+    """The rows of each batch with what is made of it, without dropout and gradients. Close it: until then it is so."""
+    device = next(network.parameters()).device
     batches = batches_to_score(network, examples, device)
     was_training = network.training
     network.eval()
     try:
         with closing(made_of_batches(torch.no_grad()(make), examples, batches, device)) as each:
             for rows, made in each:
-                fetched.take(rows, made.float())
+                yield rows, made
                 release_freed_memory()
                 if advance:
                     advance(len(rows))
-        fetched.wait()
     finally:
         network.train(was_training)
-    return fetched.table
 
 
 def made_of_batches(

@@ -15,6 +15,7 @@ from torch import Tensor
 from hitin.batches import Judgements
 from hitin.calibration import fit_calibration
 from hitin.devices import alone, is_main_process, share_tensors
+from hitin.errors import InputError
 from hitin.extras import need
 from hitin.inputs import Documents, fingerprint
 from hitin.methods.linear import LinearModel
@@ -62,7 +63,7 @@ def judged(taxonomy: Taxonomy, given: Documents, watcher: Watcher) -> Judged:
         for part in np.unique(parts):
             watcher.note(f"linear models judge the training documents, part {part + 1} of {parts.max() + 1}")
             held, others = np.flatnonzero(parts == part), np.flatnonzero(parts != part)
-            model = LinearModel.fitted(taxonomy, run, given.take(others.tolist()), watcher, interrupts)
+            model = _taught(taxonomy, run, given.take(others.tolist()), watcher, interrupts)
             table = _probabilities(model, taxonomy, given.take(held.tolist()))
             for document, row in zip(held, table, strict=True):
                 best = np.sort(np.argsort(-row, kind="stable")[:MOST])
@@ -70,6 +71,15 @@ def judged(taxonomy: Taxonomy, given: Documents, watcher: Watcher) -> Judged:
                 labels[document], probabilities[document] = best, row[best]
             interrupts.check()
     return Ragged.of(labels), np.concatenate(probabilities)
+
+
+def _taught(taxonomy: Taxonomy, run: Run, given: Documents, watcher: Watcher, interrupts: Interrupts) -> LinearModel:
+    try:
+        return LinearModel.fitted(taxonomy, run, given, watcher, interrupts)
+    except InputError as error:
+        if error.kind == "no-words":
+            error.remedy = "Leave out linear_teacher: it needs words that at least two documents have."
+        raise
 
 
 def _probabilities(model: LinearModel, taxonomy: Taxonomy, held: Documents) -> NDArray[np.float32]:

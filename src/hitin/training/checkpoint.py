@@ -55,7 +55,7 @@ def load_tensors(
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             metadata = dict(file.metadata() or {})
         told = metadata.pop(_CHECKSUM, None)
-        if told == checksum(tensors, metadata) or told == _earlier_checksum(tensors, metadata):
+        if told == checksum(tensors, metadata):
             return tensors, metadata
         problem = "the file is damaged: its checksum is wrong"
     except FileNotFoundError:
@@ -173,20 +173,10 @@ def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
     """Of tensors on the CPU, of what their numbers are and how they stand, and of what is said about them."""
-    heads = {name: f"{name} {each.dtype} {tuple(each.shape)}" for name, each in tensors.items()}
-    return _crc(tensors, metadata, heads)
-
-
-def _earlier_checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
-    """Files from before say less: their headers may be damaged without being noticed."""
-    return _crc(tensors, metadata, {name: name for name in tensors})
-
-
-def _crc(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], heads: Mapping[str, str]) -> str:
     value = crc32(json.dumps(metadata, sort_keys=True).encode())
-    for name in sorted(tensors):
-        value = crc32(heads[name].encode(), value)
-        row = tensors[name].reshape(-1).contiguous()
+    for name, each in sorted(tensors.items()):
+        value = crc32(f"{name} {each.dtype} {tuple(each.shape)}".encode(), value)
+        row = each.reshape(-1).contiguous()
         row = row.as_strided(row.shape, (1,))  # of a single number the step to the next may be anything
         value = crc32(row.view(torch.uint8).numpy().data, value)
     return f"{value:08x}"

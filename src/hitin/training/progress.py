@@ -113,21 +113,6 @@ def fingerprint(model: "NeuralModel", train: Examples, val: Examples | None) -> 
 
 
 def _settings_of_weights(run: "Run") -> str:
-    """The sections of a run that the weights depend on, in the same words as before there were decisions to choose."""
-    plain = run.with_training(checkpoint_seconds=0.0, tensorboard=False, shard=False).to_toml()
-    for later in _LATER:
-        plain = plain.replace(later, "")
-    sections = plain.rstrip("\n").split("\n\n")
-    return "\n\n".join(section for section in sections if not section.startswith("[decisions]")) + "\n"
-
-
-_LATER = (
-    "sync_norm = false\n",
-    "shard = false\n",
-    "shard = false",
-    "smoothing = 0.0\n",
-    "consistency = 0.0\n",
-    "linear_teacher = 0.0\n",
-    'clean = ""\n',
-)
-"""What there was not to choose when older runs began: left as it is, it changes nothing of them."""
+    """The sections of a run that the weights depend on."""
+    plain = run.with_training(checkpoint_seconds=0.0, tensorboard=False, shard=False)
+    return json.dumps({name: values for name, values in plain.to_dict().items() if name != "decisions"})
