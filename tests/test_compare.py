@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from hitin.compare.data import read_splits, settle_data
 from hitin.compare.display import Count, LiveDisplay, bars_on, showing
 from hitin.compare.places import THREADS, Place, places_of
 from hitin.compare.plan import only, read_plan
+from hitin.compare.worker import Task
 from hitin.evaluation import truth_table
 from tests.comparing import TINY, comparison, planned, table, write_documents
-from tests.conftest import Run
+from tests.conftest import Run, Write
 
 
 def rows(folder: Path, text: str) -> dict[str, Any]:
@@ -347,3 +349,33 @@ def test_a_terminal_shows_how_far_each_cell_is_and_the_time_left(tmp_path: Path)
         bars.refresh()
     for words in ("epoch 1: micro 50.00 macro 25.00", "about 2.0 min left", "warning: it takes much memory", "30%"):
         assert words in out.getvalue()
+
+
+def test_the_files_of_a_data_set_are_read_as_it_says(tmp_path: Path, write: Write) -> None:
+    rows = "body;category\ncafé au lait;Drink/Coffee,Hot\niced tea;Drink/Tea\nhot tea;Drink/Tea,Hot\n"
+    write("train.csv", rows.encode("windows-1252"))
+    write("taxonomy.csv", "parent,child\nDrink,Coffee\nDrink,Tea\nRoot,Hot\n")
+    said = {"text_key": "body", "label_key": "category", "label_delimiter": ",", "separator": "/"}
+    said |= {"encoding": "windows-1252", "taxonomy_encoding": "utf-8"}
+    lines = "\n".join(f'{name} = "{value}"' for name, value in said.items())
+    files = 'taxonomy = "taxonomy.csv"\ntrain = "train.csv"\nval = "train.csv"\ntest = "train.csv"\n'
+    table = '[tables.one]\nmethods = ["flat"]\n'
+    (data,) = read_plan(write("compare.toml", f"[data.mine]\n{files}{lines}\n{table}")).data
+    assert data.reading == said
+    task = Task(data, "flat", 0, str(tmp_path), "", "", {}, "", "textrcnn", "cpu")
+    assert Task.from_json(task.to_json()).data == data
+    splits = read_splits(data)
+    assert splits.train.texts[0] == "café au lait"
+    labels = splits.taxonomy.labels
+    assert {labels[label] for label in splits.train.labels[0]} == {"Drink", "Coffee", "Hot"}
+    for left_out, words in (
+        ("text_key", "text_key in [data.mine]"),
+        ("encoding", 'encoding = "windows-1252" in [data.mine]'),
+        ("separator", 'separator = "/" in [data.mine]'),
+        ("label_delimiter", 'label_delimiter = "," in [data.mine]'),
+    ):
+        fewer = replace(data, reading={name: value for name, value in said.items() if name != left_out})
+        with pytest.raises(InputError) as caught:
+            read_splits(fewer)
+        assert words in str(caught.value.remedy), left_out
+        assert "--" not in str(caught.value.remedy)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from hitin import CheckUp, InputError, Taxonomy, check
+from hitin.doctor.misspelling import is_misspelling
 from hitin.doctor.problems import Problem
 from tests.conftest import Write
 
@@ -213,6 +214,35 @@ def test_odd_taxonomies_are_remarked_upon(write: Write) -> None:
     assert problem(found, "look-alike-labels").examples[0].detail == "'Health care' and 'health-care'"
     assert problem(found, "duplicate-edge").examples[0].place.endswith("twins.tsv:3")
     assert found.exit_code == 0
+
+
+def test_a_rare_label_that_is_nearly_called_like_its_sibling_is_remarked_upon(write: Write) -> None:
+    taxonomy = write("taxonomy.tsv", "Root\tDevice\tPower\nDevice\tBattery\tBatery\tType A\tType B\nPower\tBattary\n")
+    rows = [line(f"battery {number}", "Device > Battery") for number in range(6)]
+    rows += [line("one", "Device > Batery"), line("two", "Power > Battary"), line("three", "Type A")]
+    rows += [line(f"four {number}", "Type B") for number in range(6)]
+    found = problem(check(taxonomy, [write("train.jsonl", "".join(rows))]), "misspelt-label")
+    assert [example.detail for example in found.examples] == ["'Batery' (1) and 'Battery' (6)"]
+    assert found.severity == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_one"),
+    [
+        ("battery", "batery", True),
+        ("battery life", "batterry life", True),
+        ("recieve", "receive", True),
+        ("plant", "plants", True),
+        ("type a", "type b", False),
+        ("cat", "cats", False),
+        ("grade 10", "grade 11", False),
+        ("section12", "section13", False),
+        ("battery", "battery x", False),
+        ("battery", "battery", False),
+    ],
+)
+def test_a_letter_in_a_long_word_makes_a_misspelling(one: str, other: str, is_one: bool) -> None:
+    assert is_misspelling(one, other) == is_misspelling(other, one) == is_one
 
 
 def test_what_is_in_memory_can_be_checked_too() -> None:

@@ -148,7 +148,7 @@ def test_the_command_writes_the_same_files_and_says_what_to_do_next(files: DataF
     for words in ("2,186 labels, 22 > 285 > 1,879 by level", "46,701 documents", f"{files.documents[2]:,} documents"):
         assert words in result.stdout
     assert f"hitin check '{folder}/taxonomy.tsv' '{folder}/train.jsonl'" in result.stdout
-    assert f"--val '{folder}/val.jsonl' --out '{folder}/model'" in result.stdout
+    assert f"--val '{folder}/val.jsonl' --preset icd10 --out '{folder}/model'" in result.stdout
 
 
 def test_the_doctor_finds_it_fit_to_train_on(files: DataFiles, run: Run) -> None:

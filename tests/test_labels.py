@@ -88,6 +88,16 @@ def test_a_path_finds_the_label_that_is_called_by_it() -> None:
     assert names(reader, "Sport--Injury") == {"Sport", "Sport > Injury"}
     assert reader.read(["Injury"]).unknown == ("Injury",)
     assert reader.nearest("injury") in ("Health > Injury", "Sport > Injury")
+    assert reader.nearest("Sport > Injry") == "Sport > Injury"
+
+
+def test_a_label_that_is_called_by_its_path_names_what_is_above_it() -> None:
+    deep = [["A", "B", "Other"], ["A", "C", "Other"], ["D", "Other"]]
+    reader = LabelReader(Taxonomy.from_paths(deep, homonyms="separate"))
+    for path in (" > ".join(path) for path in deep):
+        assert reader.read([path]).is_complete
+        assert reader.read([path.replace(" > ", "--")]).is_complete
+    assert not LabelReader(Taxonomy.from_edges([("A", "B > C")])).read(["B > C"]).is_complete
 
 
 def test_a_path_in_the_wrong_order_is_no_path() -> None:
@@ -130,6 +140,9 @@ def test_given_complete_and_deepest_labels_are_told_apart() -> None:
         ("foot-ball", "Football"),
         ("Fractures", "Fracture"),
         ("xyz", None),
+        ("Health > Fracure", "Health > Fracture"),
+        ("Helth--Injury > Fracture", None),
+        ("Helth > Injury > fractures", "Health > Injury > Fracture"),
     ],
 )
 def test_the_nearest_spelling_is_found(written: str, meant: str | None) -> None:

@@ -211,7 +211,7 @@ class Source:
             f"the bytes are not {name}{where}",
             kind="not-utf-8",
             line=self.line or None,
-            remedy="Save the file as UTF-8, or name its encoding, for example --encoding latin-1.",
+            remedy="Save the file as UTF-8, or name its encoding, for example --encoding windows-1252.",
         )
 
     def _refuse_what_is_no_text(self) -> None:
@@ -286,7 +286,7 @@ def _known_encoding(named: str) -> str:
         raise InputError(
             f"there is no encoding of text called {named!r}",
             kind="bad-option",
-            remedy="Python's names hold: utf-8, utf-16, latin-1, cp1252, shift_jis, gb18030 ...",
+            remedy="Python's names hold: utf-8, utf-16, latin-1, windows-1252, shift_jis, gb18030 ...",
         ) from None
     return name
 

@@ -22,6 +22,7 @@ OTHER_SEPARATORS = ("/", "\\", "::", ":", ".")
 
 _CACHE = 200_000  # names, and label numbers, remembered at most
 _COMPARED = 200_000  # labels that a misspelling is compared with
+_STEPS = 20  # of a path that is looked at for misspellings
 
 
 def names_in(label: str, delimiter: str = DELIMITER) -> list[str] | None:
@@ -108,7 +109,7 @@ class LabelReader:
 
     def _look_up(self, label: str) -> tuple[int, ...] | None:
         if label in self.taxonomy:
-            return (self.taxonomy.index(label),)
+            return self._called(label)
         if label == self._root:
             return ()
         for separator in self._separators:
@@ -118,13 +119,22 @@ class LabelReader:
                     return found
         return None
 
+    def _called(self, label: str) -> tuple[int, ...]:
+        """The label of a name. A name that is its path names those above it, too."""
+        number = self.taxonomy.index(label)
+        if PATH_SEPARATOR in label:
+            closed, names = self.taxonomy.closure([number]), set(label.split(PATH_SEPARATOR))
+            if all(self.taxonomy.labels[each].rsplit(PATH_SEPARATOR, 1)[-1] in names for each in closed):
+                return closed
+        return (number,)
+
     def _path(self, names: list[str]) -> tuple[int, ...] | None:
         """A path whose label is called by it, or whose names are labels, each above the next."""
         if len(names) > 1 and names[0] == self._root:
             names = names[1:]
         whole = PATH_SEPARATOR.join(names)
         if whole in self.taxonomy:
-            return (self.taxonomy.index(whole),)
+            return self._called(whole)
         if not all(name in self.taxonomy for name in names):
             return None
         numbers = tuple(self.taxonomy.index(name) for name in names)
@@ -148,6 +158,8 @@ class LabelReader:
         """
         if several := self._several(label):
             return several
+        if path := self._near_path(label):
+            return path
         wanted = folded(label)
         if wanted in self._by_spelling:
             return self._by_spelling[wanted]
@@ -161,6 +173,16 @@ class LabelReader:
         best = nlargest(20, self._by_spelling, key=shared)
         likeness, spelling = max((SequenceMatcher(None, wanted, spelling).ratio(), spelling) for spelling in best)
         return self._by_spelling[spelling] if likeness >= 0.6 else None
+
+    def _near_path(self, label: str) -> str | None:
+        """A path with a misspelt name in it, rightly spelt."""
+        for separator in self._separators:
+            names = [name.strip() for name in label.split(separator)]
+            if 1 < len(names) < _STEPS:
+                near = [name if name in self.taxonomy else self.nearest(name) for name in names]
+                if self._path([name or "" for name in near]):
+                    return PATH_SEPARATOR.join(name or "" for name in near)
+        return None
 
     def _several(self, label: str) -> str | None:
         mark = self._other_delimiter(label)

@@ -8,7 +8,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
@@ -54,6 +54,8 @@ class DataSet:
     """Under which name the paper has numbers for it."""
     seeds: tuple[int, ...] | None = None
     """If not all of a row's seeds: which of them."""
+    reading: dict[str, str] = field(default_factory=dict)
+    """How its files are read, where that is otherwise than usual: `text_key`, `encoding` ..."""
 
 
 @dataclass(frozen=True)

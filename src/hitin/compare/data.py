@@ -1,6 +1,7 @@
 """The data sets of a comparison: the same documents for all, their fingerprint, and what the results need of them."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -26,6 +27,10 @@ HELD_OUT = TrainingSettings.validation
 HELD_OUT_FOR_TEST = 0.2
 """The same where there are no test documents; it is taken first."""
 _AT_ONCE = 4096  # documents
+_OPTION = re.compile(
+    r"--(?P<name>(?:text|label)-key|label-delimiter|separator|(?:taxonomy-)?encoding)"
+    r"(?P<value> '[^']*'| \S+(?= it is read)|(?<=encoding) [\w-]+)?"
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,26 @@ class Splits:
 
 def read_splits(data: DataSet, progress: FileProgress | None = None) -> Splits:
     """Every document, checked; what is wrong is told with its file and line."""
-    reading = Reading()
+    try:
+        return _read_splits(data, progress)
+    except InputError as error:
+        error.remedy = error.remedy and _as_in_file(error.remedy, data.name)
+        raise
+
+
+def _as_in_file(remedy: str, data: str) -> str:
+    """Options of other commands, as they stand in the file of a comparison."""
+
+    def option(found: re.Match[str]) -> str:
+        value = found["value"] and found["value"].strip().strip("'")
+        return f"{found['name'].replace('-', '_')}{f' = {json.dumps(value)}' if value else ''} in [data.{data}]"
+
+    return _OPTION.sub(option, remedy)
+
+
+def _read_splits(data: DataSet, progress: FileProgress | None) -> Splits:
+    given = {"delimiter" if name == "label_delimiter" else name: value for name, value in data.reading.items()}
+    reading = Reading(**given)  # type: ignore[arg-type]  # which are all text
     found = read_data(data.taxonomy, data.train, data.val, reading, progress)
     train, val = found.train, found.val
     if data.test:
@@ -139,7 +163,7 @@ def _facts(splits: Splits, data: DataSet) -> dict[str, object]:
 
 def _files_key(data: DataSet) -> str:
     """Another one when a file was written anew. No path stands in it."""
-    digest = blake2b(digest_size=6)
+    digest = blake2b(json.dumps(data.reading, sort_keys=True).encode() if data.reading else b"", digest_size=6)
     for split, files in (("taxonomy", (data.taxonomy,)), ("train", data.train), ("val", data.val), ("test", data.test)):
         for file in files:
             digest.update(json.dumps([split, str(Path(file).resolve()), *_stamp(file)]).encode())

@@ -22,7 +22,9 @@ LINEAR = "linear"
 """The row that every table begins with."""
 
 _FILE = ("seeds", "data", "tables")
-_DATA = ("taxonomy", "train", "val", "test", "title", "published", "seeds")
+READING = ("text_key", "label_key", "label_delimiter", "separator", "encoding", "taxonomy_encoding")
+"""What may be said of how the files of a data set are read: the options of the other commands."""
+_DATA = ("taxonomy", "train", "val", "test", "title", "published", "seeds", *READING)
 _TABLE = ("title", "encoder", "data", "seeds", "methods", "ablations", "published", "settings", "rows")
 _NEEDED = {"data": "It names a taxonomy and documents.", "tables": "It says which methods are compared."}
 _EXAMPLE = "hitin compare --help shows an example."
@@ -116,6 +118,7 @@ def _data_set(name: str, values: dict[str, Any], file: Path) -> DataSet:
         test=test,
         published=_one_of(values.get("published"), tuple(published_data()), f"published of {where}"),
         seeds=_seeds(values["seeds"], f"seeds of {where}") if "seeds" in values else None,
+        reading={name: _text(values[name], f"{name} of {where}") for name in READING if name in values},
     )
 
 

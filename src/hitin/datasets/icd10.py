@@ -126,4 +126,4 @@ def write_icd10(folder: str | Path, characters: int = CATEGORY) -> DataFiles:
 def show_icd10(files: DataFiles) -> str:
     """What was written, and what to do with it, for people."""
     steps = "chapter > block > category" + " > code" * (len(files.labels) > CATEGORY)
-    return show_files(f"ICD-10-CM: a diagnosis in words to its {steps}", files)
+    return show_files(f"ICD-10-CM: a diagnosis in words to its {steps}", files, ("--preset", "icd10"))

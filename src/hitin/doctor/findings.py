@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.doctor.facts import SplitFacts
+from hitin.doctor.misspelling import misspellings
 from hitin.doctor.mojibake import trouble_in
 from hitin.doctor.problems import FIRST, Problems
 from hitin.doctor.splits import Split
@@ -53,6 +54,9 @@ def of_labels(reading: Reading, splits: list[Split], labels: LabelReader, proble
         return
     counts = train.label_counts
     everywhere = sum((split.label_counts for split in splits), np.zeros_like(counts))
+    for label, meant in misspellings(reading.taxonomy, everywhere.tolist()):
+        pair = [f"{shown(reading.taxonomy.labels[each])} ({everywhere[each]:,})" for each in (label, meant)]
+        problems.add("misspelt-label", reading.place_of(label), " and ".join(pair))
     for label in np.argsort(counts, kind="stable")[: np.count_nonzero(counts < rare)].tolist():  # the rarest first
         count, others = counts[label], everywhere[label]
         if count:

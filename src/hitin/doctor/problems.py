@@ -60,7 +60,7 @@ KINDS: dict[str, Kind] = {
         Severity.WARNING,
         "document with an empty list of labels",
         "documents with an empty list of labels",
-        "Every label counts as wrong for them.",
+        "They teach that no label applies.",
     ),
     "empty-text": Kind(
         Severity.WARNING,
@@ -109,6 +109,12 @@ KINDS: dict[str, Kind] = {
         "label that differs from another only in case, blanks or punctuation",
         "labels that differ only in case, blanks or punctuation",
         "Are they meant to be one?",
+    ),
+    "misspelt-label": Kind(
+        Severity.WARNING,
+        "label with few documents that is nearly called like its sibling",
+        "labels with few documents that are nearly called like their siblings",
+        "If one is the other misspelt, correct it in the documents and in the taxonomy.",
     ),
     "homonym": Kind(
         Severity.WARNING,

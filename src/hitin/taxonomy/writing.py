@@ -14,12 +14,17 @@ from hitin.taxonomy.taxonomy import Taxonomy
 from hitin.writing import write_text
 
 WrittenFormat = Literal["auto", "hiagm", "edges", "json"]
+_OTHERS = (".jsonl", ".parquet", ".xlsx", ".xls", ".xml", ".yaml", ".yml", ".toml", ".html", ".svg", ".dot")
+"""What a file may be called that no one would look for lines with tabs in."""
 
 
 def write_taxonomy(taxonomy: Taxonomy, path: str | Path, *, format: WrittenFormat = "auto", root: str = ROOT) -> None:
     """Write a taxonomy, or say why the format cannot hold it."""
     suffix = format_suffix(path)
     if format == "auto":
+        if suffix in _OTHERS:
+            problem = f"a taxonomy is not written as {suffix}"
+            raise InputError(problem, kind="bad-option", file=str(path), remedy="Call it .tsv, .csv or .json.")
         format = "json" if suffix == ".json" else "edges" if suffix == ".csv" else "hiagm"
     if format not in ("hiagm", "edges", "json"):
         raise InputError(
