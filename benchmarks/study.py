@@ -26,6 +26,7 @@ from hitin.compare.comparison import prepare
 from hitin.compare.data import truth_file
 from hitin.compare.figures import figures
 from hitin.compare.pictures import standalone
+from hitin.compare.plan import LINEAR
 from hitin.compare.resampling import ResampledScores
 from hitin.compare.results import Line, Results, View, Way, compared_lines, gather
 from hitin.compare.statistics import METRICS, RESAMPLES
@@ -140,8 +141,8 @@ def _interval(value: Interval | None) -> str:
 
 def told_orders(view: View) -> Iterator[str]:
     """What decisions do to the order of the rows."""
-    yield "| | score | best by auto | best by 0.5 | Kendall's tau | gain by auto |"
-    yield "|---|---|---|---|---|---|"
+    yield "| | score | best by auto | best by 0.5 | Kendall's tau | without linear | gain by auto |"
+    yield "|---|---|---|---|---|---|---|"
     for data in view.data:
         for metric, title in SCORES.items():
             tuned, half = (order(view, data.name, way, metric) for way in DECIDED)
@@ -149,7 +150,8 @@ def told_orders(view: View) -> Iterator[str]:
                 gains = [100 * _gain(line, data.name, metric) for line in tuned]
                 ends = f"{min(gains):+.1f} to {max(gains):+.1f}"
                 best = f"{view.row_title(tuned[0])} | {view.row_title(half[0])}"
-                yield f"| {data.title} | {title} | {best} | {kendall(tuned, half):.2f} | {ends} |"
+                networks = kendall(*([line for line in each if line.row.name != LINEAR] for each in (tuned, half)))
+                yield f"| {data.title} | {title} | {best} | {kendall(tuned, half):.2f} | {networks:.2f} | {ends} |"
 
 
 def _gain(line: Line, data: str, metric: str) -> float:
