@@ -186,7 +186,9 @@ def test_the_command_writes_packed_snapshots_the_same(dump: Path, tmp_path: Path
     for name in ("taxonomy.tsv", "train.jsonl", "val.jsonl", "test.jsonl"):
         assert (tmp_path / "0" / name).read_bytes() == (tmp_path / "1" / name).read_bytes()
     result = run("data", "arxiv", dump, "--least", 5, "--single", "--out", tmp_path / "2", "--json")
-    assert json.loads(result.stdout)["labels"] == [3, 5]
+    told = json.loads(result.stdout)
+    assert told["labels"] == [3, 5]
+    assert told["notes"][0].endswith("may be chosen, where 46,985 were asked for")
     assert "papers may be chosen, where 46,985 were asked for" in result.stderr
     result = run(
         "check", *(tmp_path / "0" / name for name in ("taxonomy.tsv", "train.jsonl", "val.jsonl", "test.jsonl"))

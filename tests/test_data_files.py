@@ -14,6 +14,7 @@ from hitin import Document, InputError, Taxonomy, read_documents
 from hitin.datasets.files import DataFiles, Split, check_folder_of_data, in_splits, show_files, write_data
 from hitin.datasets.splits import train_test_rows, wos_rows
 from hitin.datasets.table1 import TABLE_1, compare_with_paper, show_comparison
+from tests.conftest import Run
 
 TAXONOMY = Taxonomy.from_paths([("A", "B"), ("A", "C")])
 DOCUMENTS: list[tuple[Split, Document]] = [
@@ -81,6 +82,26 @@ def test_an_error_before_the_first_document_makes_no_folder(tmp_path: Path) -> N
     with pytest.raises(InputError, match="no document was found"):
         write_data(tmp_path / "out", TAXONOMY, iter([]))
     assert not (tmp_path / "out").exists()
+
+
+def test_an_error_after_the_first_document_leaves_no_folder_that_was_not_there(tmp_path: Path) -> None:
+    def broken() -> Iterator[tuple[Split, Document]]:
+        yield "train", Document("new", ("A",))
+        raise InputError("the archive is cut short")
+
+    (tmp_path / "there").mkdir()
+    (tmp_path / "empty").mkdir()
+    for folder in ("there/new/out", "empty"):
+        with pytest.raises(InputError, match="cut short"):
+            write_data(tmp_path / folder, TAXONOMY, broken())
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["empty", "there"]
+
+
+@pytest.mark.parametrize("words", [("icd10",), ("wos", "in"), ("rcv1", "in"), ("nyt", "in"), ("arxiv", "in")])
+def test_a_folder_without_a_name_is_a_mistake_of_the_command_line(words: tuple[str, ...], run: Run) -> None:
+    result = run("data", *words, "--out", "")
+    assert result.exit_code == 2
+    assert "Invalid value for '--out'" in result.stderr
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(tmp_path: Path) -> None:

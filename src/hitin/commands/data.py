@@ -1,6 +1,7 @@
 """`hitin data`: data sets written as a taxonomy and documents, in the paper's splits where it has them."""
 
 import json
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +19,14 @@ data = typer.Typer(no_args_is_help=True, help="Write a data set: its taxonomy an
 DIFFERS = 1
 """The exit code of `--check` where a count is not the paper's."""
 
+
+def _named(folder: str) -> str:
+    if not folder:
+        raise typer.BadParameter("the name of the folder is empty.")
+    return folder
+
+
+Out = Annotated[str, typer.Option("--out", "-o", callback=_named, help="The folder to write to; made if need be.")]
 Check = Annotated[
     bool, typer.Option("--check", help="Compare with the paper's Table 1; exit code 1 where a count differs.")
 ]
@@ -25,7 +34,7 @@ Check = Annotated[
 
 @data.command()
 def icd10(
-    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/icd10",
+    out: Out = "runs/icd10",
     characters: Annotated[
         int,
         typer.Option(
@@ -62,7 +71,7 @@ def wos(
             metavar="PATH", help="The unpacked distribution, its zip, its Data.xlsx, or that as text in columns."
         ),
     ],
-    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/wos",
+    out: Out = "runs/wos",
     check: Check = False,
     encoding: Annotated[
         str | None, typer.Option("--encoding", help="Of text in columns, if neither UTF-8 nor UTF-16.")
@@ -92,13 +101,14 @@ def wos(
         found = read_wos(path, encoding=encoding)
         written = write_wos(out, found)
     for note in found.notes:
-        _note(note)
+        say(f"note: {note}")
     warn(found.warnings)
     report(
         "WOS-46985: the abstract of a paper to its domain > area",
         written,
         paper="wos" if check else None,
         further=compare_with_wos(found),
+        notes=(*found.notes, *found.warnings),
         as_json=as_json,
     )
 
@@ -108,7 +118,7 @@ def rcv1(
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="The folder of Reuters' discs, or of the token files of LYRL2004.")
     ],
-    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/rcv1",
+    out: Out = "runs/rcv1",
     ids: Annotated[
         str | None,
         typer.Option("--ids", metavar="FILE", help="The numbers of the stories for training, if not in PATH."),
@@ -133,10 +143,11 @@ def rcv1(
     """
     from hitin.datasets.rcv1 import write_rcv1
 
-    with errors_as_json(as_json), file_progress() as advance:
-        written = write_rcv1(path, out, ids=ids, advance=advance, note=_note)
+    notes: list[str] = []
+    with errors_as_json(as_json, notes=notes), file_progress() as advance:
+        written = write_rcv1(path, out, ids=ids, advance=advance, note=_noting(notes))
     title = "RCV1-v2: a story of Reuters to its topics"
-    report(title, written, paper="rcv1" if check else None, as_json=as_json)
+    report(title, written, paper="rcv1" if check else None, notes=notes, as_json=as_json)
 
 
 @data.command()
@@ -148,7 +159,7 @@ def nyt(
             "--ids", metavar="FOLDER", help="The folder of three lists of articles: train, val and test. Needed."
         ),
     ] = None,
-    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/nyt",
+    out: Out = "runs/nyt",
     labels: Annotated[
         str | None,
         typer.Option(
@@ -175,14 +186,21 @@ def nyt(
     """
     from hitin.datasets.nyt import write_nyt
 
-    with errors_as_json(as_json), file_progress() as advance:
-        written = write_nyt(path, ids, out, labels=labels, advance=advance, note=_note)
+    notes: list[str] = []
+    with errors_as_json(as_json, notes=notes), file_progress() as advance:
+        written = write_nyt(path, ids, out, labels=labels, advance=advance, note=_noting(notes))
     title = "NYTimes: an article to the sections it stood in on the Web"
-    report(title, written, paper="nyt" if check else None, as_json=as_json)
+    report(title, written, paper="nyt" if check else None, notes=notes, as_json=as_json)
 
 
-def _note(text: str) -> None:
-    say(f"note: {text}")
+def _noting(notes: list[str]) -> Callable[[str], None]:
+    """Says what a person should know, and keeps it for the JSON."""
+
+    def note(text: str) -> None:
+        notes.append(text)
+        say(f"note: {text}")
+
+    return note
 
 
 @data.command()
@@ -190,7 +208,7 @@ def arxiv(
     dump: Annotated[
         str, typer.Argument(metavar="DUMP", help="arxiv-metadata-oai-snapshot.json; also its .zip .gz .bz2 .xz .zst.")
     ],
-    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/arxiv",
+    out: Out = "runs/arxiv",
     single: Annotated[
         bool, typer.Option("--single", help="Only papers of one category; otherwise all, with every cross-list.")
     ] = False,
@@ -221,9 +239,10 @@ def arxiv(
     with errors_as_json(as_json), file_progress() as progress:
         check_folder_of_data(out)
         written = write_arxiv(out, dump, settings, progress)
-    if sum(written.documents) < documents:
-        warn([f"{counted(sum(written.documents), 'paper')} may be chosen, where {documents:,} were asked for"])
-    report(f"arXiv: a paper to its {'category' if single else 'categories'}", written, as_json=as_json)
+    found = sum(written.documents)
+    notes = [f"{counted(found, 'paper')} may be chosen, where {documents:,} were asked for"] * (found < documents)
+    warn(notes)
+    report(f"arXiv: a paper to its {'category' if single else 'categories'}", written, notes=notes, as_json=as_json)
 
 
 def report(
@@ -232,20 +251,20 @@ def report(
     *,
     paper: "PaperSet | None" = None,
     further: "tuple[Comparison, ...]" = (),
+    notes: Iterable[str] = (),
     as_json: bool = False,
 ) -> None:
     """Say what was written; and whether it is what the paper describes, by the exit code too, where it is named.
 
-    `further` is what else is known of the set, beside what was found.
+    `further` is what else is known of the set, beside what was found. `notes` were said before; JSON has them, too.
     """
     from hitin.datasets.files import show_files
     from hitin.datasets.table1 import compare_with_paper, show_comparison
 
     rows = (*compare_with_paper(paper, files), *further) if paper else ()
     if as_json:
-        typer.echo(
-            json.dumps({**files.to_json(), **({"check": [row.to_json() for row in rows]} if rows else {})}, indent=2)
-        )
+        checked = {"check": [row.to_json() for row in rows]} if rows else {}
+        typer.echo(json.dumps({**files.to_json(), "notes": [*notes], **checked}, indent=2))
     else:
         typer.echo(show_files(title, files))
         if paper:

@@ -4,7 +4,7 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -73,7 +73,7 @@ def write_data(
     coming = _some(documents)  # before a folder is made: most mistakes are found by then
     counts: Counter[Split] = Counter()
     labels_given = 0
-    with ExitStack() as stack:
+    with _emptied(Path(folder)), ExitStack() as stack:
         parts = [stack.enter_context(replacing(path)) for path in paths]
         with ExitStack() as opened:
             outs = {split: opened.enter_context(_open(part)) for split, part in zip(SPLITS, parts[1:], strict=True)}
@@ -129,6 +129,19 @@ def _some(documents: Iterable[tuple[Split, Document]]) -> Iterator[tuple[Split, 
     raise InputError(
         "no document was found", kind="no-documents", remedy="Is this the whole data set, as it was downloaded?"
     )
+
+
+@contextmanager
+def _emptied(folder: Path) -> Iterator[None]:
+    """After an error the folder, and those above it, are gone again if they are empty and were not there before."""
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            for each in new:
+                each.rmdir()
+        raise
 
 
 def _open(part: Path) -> IO[str]:
