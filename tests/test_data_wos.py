@@ -116,6 +116,23 @@ def test_any_abstract_comes_through_a_quoted_export(texts: list[str]) -> None:
     assert [document.text for document in found.documents] == texts
 
 
+@pytest.mark.parametrize("end", ["", "\r\n", "\r\n\r\n"])
+def test_an_export_that_ends_within_quotes_is_refused_with_the_line(end: str, tmp_path: Path) -> None:
+    rows = changed(changed(rows_of(), 2, "Abstract", 'It "is" quoted.'), 49, "Abstract", 'The "last" one, cut here.')
+    whole = text_of(rows)
+    (tmp_path / "Data.txt").write_text(whole[: whole.rindex(", cut here")] + end, encoding="utf-8", newline="")
+    with pytest.raises(InputError, match="a double quote is left open at the end of the file") as caught:
+        wos(tmp_path / "Data.txt")
+    assert caught.value.place == f"{tmp_path / 'Data.txt'}:51"
+
+
+def test_an_export_that_quotes_nothing_may_end_with_a_quote_of_its_text(tmp_path: Path) -> None:
+    rows = changed(rows_of(), 49, "Abstract", '"So it began')
+    lines = ["\t".join(map(str, row)) for row in (HEADER, *rows)]
+    (tmp_path / "Data.txt").write_text("\n".join(lines), encoding="utf-8")
+    assert wos(tmp_path / "Data.txt").documents[-1].text == '"So it began'
+
+
 def test_an_export_that_quotes_nothing_is_read_line_by_line(tmp_path: Path) -> None:
     rows = changed(changed(rows_of(5), 1, "Abstract", '"An open quote'), 3, "Abstract", 'said "so" and 5" long')
     lines = ["\t".join(map(str, row)) for row in (HEADER, *rows)]
@@ -220,6 +237,7 @@ def test_a_part_of_the_download_is_named_as_such(tmp_path: Path, run: Run) -> No
     told = json.loads(result.stdout)
     assert told["documents"] == {"train": 32, "val": 8, "test": 10}
     assert {row["what"]: row["agrees"] for row in told["check"]}["depth"] is True
+    assert told["notes"][0].startswith("50 rows, where WOS-46985 has 46,985")
 
 
 def whole_table(shared: Path) -> list[Cells]:

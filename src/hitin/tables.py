@@ -62,10 +62,11 @@ def tsv_rows(source: Source, on_error: OnError = raise_error) -> Rows:
 
     Some programs quote the cells of tab-separated files and some do not, so a quote counts only where it must:
     around a whole cell, or where a row would otherwise be too wide (a tab inside) or too narrow (a line end).
-    Where both readings fit, each line is a row: a wrong label shows, a swallowed document would not.
+    Where both readings fit, each line is a row: a wrong label shows, a swallowed document would not. Where cells before
+    were quoted, a quote that the last row leaves open means that the file is cut short.
     """
     lines = _Lookahead(source, on_error)
-    width = 0
+    width, is_quoted = 0, False
     while (text := lines.take()) is not None:
         if not text.strip():
             continue
@@ -74,7 +75,13 @@ def tsv_rows(source: Source, on_error: OnError = raise_error) -> Rows:
         row = None
         if '"' in text and (len(cells) != width or _goes_on(text, cells, lines, width)):
             row = _quoted_row(text, lines, width)
-        yield start, row or [_unquoted(cell) for cell in cells]
+        if row is None and is_quoted and _is_cut(cells, lines):
+            problem = "a double quote is left open at the end of the file, which is cut short"
+            on_error(source.error(problem, kind="bad-row", line=start, remedy="Copy, download or save it again."))
+            continue
+        row = row or [_unquoted(cell) for cell in cells]
+        is_quoted = is_quoted or row != cells
+        yield start, row
 
 
 class _Lookahead:
@@ -109,6 +116,12 @@ def _goes_on(text: str, cells: list[str], lines: _Lookahead, width: int) -> bool
     """Whether a row of the right width leaves a quoted cell open that the next line, too narrow or wide, goes on."""
     following = next(lines.ahead(), None) if cells[-1].startswith('"') and text.count('"') % 2 else None
     return following is not None and following.count("\t") + 1 != width
+
+
+def _is_cut(cells: list[str], lines: _Lookahead) -> bool:
+    """Whether a row leaves its last cell open, and no other follows."""
+    is_open = cells[-1].startswith('"') and cells[-1].count('"') % 2 == 1
+    return is_open and not any(map(str.strip, lines.ahead()))
 
 
 def _quoted_row(text: str, lines: _Lookahead, width: int) -> list[str] | None:
