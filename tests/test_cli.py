@@ -31,6 +31,22 @@ def taxonomy(write: Write) -> Path:
     return write("taxonomy.tsv", TAXONOMY)
 
 
+@pytest.mark.parametrize(("name", "treated"), [("SOME_OTHER", True), ("TORCHELASTIC_RUN_ID", False)])
+def test_polite_kills_are_ours_to_treat_unless_a_launcher_looks_for_them(
+    name: str, treated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "1")
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        cli.unwind_on_kills()
+        assert (signal.getsignal(signal.SIGTERM) != signal.SIG_DFL) == treated
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        cli.unwind_on_kills()
+        assert signal.getsignal(signal.SIGTERM) == signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_good_data_is_reported_in_tables_with_exit_code_0(taxonomy: Path, write: Write, run: Run) -> None:
     result = run("check", taxonomy, write("train.jsonl", GOOD))
     assert result.exit_code == 0

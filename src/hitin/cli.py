@@ -3,8 +3,11 @@
 import io
 import json
 import os
+import signal
 import sys
+import threading
 from contextlib import suppress
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,6 +28,7 @@ from hitin.commands.train import train
 from hitin.commands.tune import tune
 from hitin.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_json, file_progress, print_tables, warn
 from hitin.errors import HitinError, printable
+from hitin.launching import has_launcher
 
 if TYPE_CHECKING:
     from hitin.doctor.facts import CheckUp
@@ -78,7 +82,25 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     let_idle_threads_sleep()
+    unwind_on_kills()
     app()
+
+
+def unwind_on_kills() -> None:
+    """A polite kill ends a command as an exception does, by which half-written files are removed; a second one at once.
+
+    Those that save what they have done treat the signal their own way meanwhile. A launcher is left to see that its
+    processes were killed.
+    """
+    if threading.current_thread() is not threading.main_thread() or has_launcher():
+        return
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:  # ignored, it stays so
+        signal.signal(signal.SIGTERM, _unwind)
+
+
+def _unwind(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    signal.signal(number, signal.SIG_DFL)
+    raise SystemExit(128 + number)
 
 
 def let_idle_threads_sleep() -> None:
