@@ -106,6 +106,36 @@ def test_listed_articles_have_the_beginnings_of_their_paths_that_are_labels(tmp_
     assert Taxonomy.read(tmp_path / "out" / "taxonomy.tsv") == Taxonomy.from_edges(edges)
 
 
+def test_a_list_of_other_labels_than_the_paper_has_is_told(tmp_path: Path) -> None:
+    (tmp_path / "labels").write_text(f"{FOOTBALL}\n")
+    notes: list[str] = []
+    folder, ids = archive(tmp_path / "in"), lists(tmp_path / "ids")
+    write_nyt(folder, ids, tmp_path / "out", labels=tmp_path / "labels", note=notes.append)
+    assert notes[0].startswith(f"{tmp_path / 'labels'}: 3 labels, those above them included, where the paper has 166")
+
+
+def test_labels_that_no_training_article_has_are_refused(tmp_path: Path) -> None:
+    folder, ids = archive(tmp_path / "in"), lists(tmp_path / "ids")
+    (tmp_path / "labels").write_text("Top/Features/Books\nTop/Nonsense\n")  # the first for validation alone
+    error = refused(folder, ids, tmp_path / "out", tmp_path / "labels")
+    assert error.message == "no training article has any label"
+    assert error.file == str(tmp_path / "labels")
+    assert "such as Top/News/Sports" in str(error)
+    (ids / "nyt_train.txt").write_text("2007/06/19/1855671.xml")
+    error = refused(folder, ids, tmp_path / "out")
+    assert (error.message, error.file) == ("no training article has any label", str(ids))
+
+
+@pytest.mark.parametrize(
+    "line", ["Top/News/", "Top//Sports", "Top/", "ROOT Top/News Top/Features", f"{SPORTS} {WORLD}"]
+)
+def test_a_label_that_is_no_path_is_refused_with_its_line(line: str, tmp_path: Path) -> None:
+    (tmp_path / "labels").write_text(f"Root\tTop/News\n{line}\n")
+    with pytest.raises(InputError, match=r"has blanks where tabs|has a step without a name") as caught:
+        read_labels(tmp_path / "labels")
+    assert caught.value.place == f"{tmp_path / 'labels'}:2"
+
+
 def test_a_text_is_all_paragraphs_but_the_first(tmp_path: Path) -> None:
     write_nyt(archive(tmp_path / "in"), lists(tmp_path / "ids"), tmp_path / "out")
     assert {document.text for document in read_documents(tmp_path / "out" / "train.jsonl")} == {"LEAD: One\ntwo."}
@@ -212,6 +242,25 @@ def test_missing_articles_and_months_are_named(tmp_path: Path) -> None:
     assert "months or years are not there at all: 1987/01" in str(error)
 
 
+def test_a_month_that_was_unpacked_in_part_is_told_with_its_archive(tmp_path: Path) -> None:
+    folder = archive(tmp_path / "in")
+    day = folder / "data" / "1987" / "01" / "01"
+    day.mkdir(parents=True)
+    (day / "0000001.XML").write_bytes(article((SPORTS,)))
+    (folder / "data" / "1987" / "02").mkdir()
+    error = refused(folder, lists(tmp_path / "ids"), tmp_path / "out")
+    assert "2 of the listed articles are not in the archive" in error.message
+    assert f"{day.parent} was read, although 01.tgz lies beside it" in str(error)
+
+
+def test_archives_may_be_named_in_capitals(tmp_path: Path) -> None:
+    folder = archive(tmp_path / "in")
+    for path in [*folder.rglob("*.tgz")]:
+        path.rename(path.with_suffix(".TGZ"))
+    write_nyt(folder, lists(tmp_path / "ids"), tmp_path / "out")
+    assert [*found(tmp_path / "out")["val"]] == ["0000203"]
+
+
 def test_a_wrong_folder_is_told_what_it_looks_like(tmp_path: Path) -> None:
     folder = archive(tmp_path / "above" / "nyt_corpus")
     ids = lists(tmp_path / "ids")
@@ -246,6 +295,8 @@ def test_a_list_that_is_missing_or_may_be_two_is_named(tmp_path: Path) -> None:
         ("1987/02/11/0000203.xml\n1987/01/01/0000001.xml\n", "listed twice, for train and for val", 2),
         ("1987/02/11/0000203.xml\nno article\n", "'no article' names no article", 2),
         ('["0000203.xml"', "no list of JSON", None),
+        ("\n \n", "names no article", None),
+        ("[]", "names no article", None),
     ],
 )
 def test_a_bad_list_is_named_with_its_line(content: str, said: str, line: int | None, tmp_path: Path) -> None:
@@ -261,10 +312,13 @@ def test_damaged_archives_articles_and_labels_are_named(tmp_path: Path, monkeypa
     (tmp_path / "labels").write_text("Sports\nNews\n")
     assert "no label in this file" in str(refused(folder, ids, tmp_path / "out", tmp_path / "labels"))
     month = folder / "data" / "1987" / "02.tgz"
-    month.write_bytes(month.read_bytes()[:-60])
-    error = refused(folder, ids, tmp_path / "out")
-    assert "archive of this month is damaged" in error.message
-    assert error.file == str(month)
+    whole = month.read_bytes()
+    other = bytes([whole[-8] ^ 1])  # of the checksum
+    for damaged in (whole[:-60], whole[:-8], whole[:-8] + other + whole[-7:]):
+        month.write_bytes(damaged)
+        error = refused(folder, ids, tmp_path / "out")
+        assert "archive of this month is damaged" in error.message
+        assert error.file == str(month)
     month.write_bytes(b"\x1f\x8b\x08\x04\0\0\0\0\0\x03")  # the head of a .gz, cut short
     assert "archive of this month is damaged" in refused(folder, ids, tmp_path / "out").message
     day = month.with_suffix("") / "11"
@@ -285,7 +339,9 @@ def test_the_command_writes_and_says_how_labels_were_chosen(run: Run, tmp_path: 
     assert "note: labels: the 4 that most training articles have" in result.stderr
     assert "Not what the paper describes: labels," in result.stdout
     result = run("data", "nyt", folder, "--ids", ids, "--out", tmp_path / "out", "--json")
-    assert json.loads(result.stdout)["documents"] == {"train": 2, "val": 1, "test": 1}
+    told = json.loads(result.stdout)
+    assert told["documents"] == {"train": 2, "val": 1, "test": 1}
+    assert "labels: the 4 that most training articles have" in told["notes"][0]
     assert run("data", "nyt", ids, "--ids", ids, "--out", tmp_path / "other").exit_code == 2
     assert not (tmp_path / "other").exists()
     result = run("data", "nyt", folder, "--out", tmp_path / "other")

@@ -3,9 +3,15 @@
 import gzip
 import io
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 import tarfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -14,17 +20,8 @@ from sklearn.model_selection import train_test_split
 
 from hitin import InputError, Taxonomy, read_documents
 from hitin.datasets import reuters
-from hitin.datasets.rcv1 import (
-    HIERARCHY,
-    TEST,
-    TOPICS,
-    TRAINING,
-    TRAINING_STORIES,
-    read_hierarchy,
-    read_training,
-    split_stories,
-    write_rcv1,
-)
+from hitin.datasets.rcv1 import TRAINING_STORIES, read_hierarchy, read_training, split_stories, write_rcv1
+from hitin.datasets.rcv1_folder import HIERARCHY, TEST, TOPICS, TRAINING
 from tests.conftest import Run
 
 EDGES = [("Root", "CCAT"), ("Root", "MCAT"), ("CCAT", "C15"), ("C15", "C151"), ("MCAT", "M14"), ("M14", "M141")]
@@ -144,10 +141,22 @@ def test_stories_go_where_the_paper_has_them_with_all_topics_above(
     assert Taxonomy.read(tmp_path / "out" / "taxonomy.tsv") == Taxonomy.from_edges(EDGES)
 
 
-def test_a_story_of_the_discs_is_its_title_and_paragraphs(tmp_path: Path) -> None:
+def test_a_story_of_the_discs_is_its_paragraphs(tmp_path: Path) -> None:
     write_rcv1(discs(tmp_path / "in"), tmp_path / "out")
     first = next(iter(read_documents(tmp_path / "out" / "test.jsonl")))
-    assert first.text == "UTOPIA: Cafés of Utopia & others, 26151.\nA first paragraph écrit.\nThe second one."
+    assert first.text == "A first paragraph écrit.\nThe second one."
+
+
+def test_a_story_without_paragraphs_is_its_title(tmp_path: Path) -> None:
+    folder = discs(tmp_path / "in")
+    with ZipFile(folder / "disc2" / "19970819.zip", "w") as archive:
+        for number in [*STORIES][5:]:
+            story = news(number, STORIES[number])
+            text = story[story.index(b"<text>") : story.index(b"</text>")]
+            archive.writestr(f"{number}newsML.xml", story.replace(text, b"<text>\n<p> </p><p/>"))
+    write_rcv1(folder, tmp_path / "out")
+    *_, last = read_documents(tmp_path / "out" / "test.jsonl")
+    assert last.text == "UTOPIA: Cafés of Utopia & others, 810596."
 
 
 def test_a_story_of_the_token_files_is_its_stems(tmp_path: Path) -> None:
@@ -169,7 +178,18 @@ def test_unpacked_days_and_packed_appendices_are_the_same(tmp_path: Path) -> Non
     assert found(tmp_path / "out") == expected()
 
 
-@pytest.mark.parametrize("name", ["rcv1.tar.xz", "RCV1.tar.gz", "rcv1.tgz"])
+def test_folders_behind_links_are_read_and_links_in_a_circle_are_not(tmp_path: Path) -> None:
+    folder = discs(tmp_path / "in")
+    (folder / "disc1").rename(tmp_path / "elsewhere")
+    (folder / "first").symlink_to(tmp_path / "elsewhere")
+    (folder / "again").symlink_to(tmp_path / "elsewhere")  # and no story comes twice
+    (tmp_path / "elsewhere" / "circle").symlink_to(folder)
+    (tmp_path / "elsewhere" / "above").symlink_to(tmp_path)
+    write_rcv1(folder, tmp_path / "out")
+    assert found(tmp_path / "out") == expected()
+
+
+@pytest.mark.parametrize("name", ["rcv1.tar.xz", "RCV1.tar.gz", "rcv1.tgz", "reuters-rcv1.tar.xz"])
 def test_the_archive_of_all_days_is_read_as_it_is(name: str, tmp_path: Path) -> None:
     folder = discs(tmp_path / "in")
     mode = "w:xz" if name.endswith("xz") else "w:gz"
@@ -185,10 +205,12 @@ def test_the_archive_of_all_days_is_read_as_it_is(name: str, tmp_path: Path) -> 
     shutil.rmtree(folder / "disc2")
     write_rcv1(folder, tmp_path / "out")
     assert found(tmp_path / "out") == found(tmp_path / "beside") == expected()
-    (folder / name).write_bytes((folder / name).read_bytes()[:400])
-    error = refused(folder, tmp_path / "other")
-    assert "archive is damaged or cut short" in error.message
-    assert error.file == str(folder / name)
+    whole = (folder / name).read_bytes()
+    for damaged in (whole[:400], whole[:-4], whole[:-6] + b"damage"):
+        (folder / name).write_bytes(damaged)
+        error = refused(folder, tmp_path / "other")
+        assert "archive is damaged or cut short" in error.message
+        assert error.file == str(folder / name)
 
 
 def test_without_the_list_of_topics_they_are_those_of_the_stories(tmp_path: Path) -> None:
@@ -211,6 +233,25 @@ def test_stories_that_are_not_of_version_2_are_left_out_and_counted(tmp_path: Pa
     write_rcv1(folder, tmp_path / "out", note=notes.append)
     assert found(tmp_path / "out") == expected()
     assert notes[-1].endswith(f"not in {TOPICS}: 1")
+
+
+def test_topics_of_a_part_of_the_stories_are_told(tmp_path: Path) -> None:
+    folder = discs(tmp_path / "in")
+    (folder / TOPICS).write_text("".join(qrels().splitlines(keepends=True)[:-5]))
+    notes: list[str] = []
+    write_rcv1(folder, tmp_path / "out", note=notes.append)
+    assert f"{folder / TOPICS}: topics of 7 stories, where RCV1-v2 has 804,414" in notes[1]
+    assert notes[-1].endswith(f"not in {TOPICS}: 1")
+    assert "as they are of RCV1-v2" not in notes[-1]
+
+
+def test_topics_that_training_stories_are_not_among_are_refused(tmp_path: Path) -> None:
+    folder = discs(tmp_path / "in")
+    (folder / TOPICS).write_text("CCAT 2286 1\nMCAT 26151 1\n")
+    error = refused(folder, tmp_path / "out")
+    assert error.message == "3 of the 4 stories for training have no topics in it: 2287, 2290, 2291"
+    assert error.file == str(folder / TOPICS)
+    assert "Download it again" in str(error)
 
 
 @pytest.mark.parametrize("entry", ["{}\n", "{}newsML.xml\r\n", "/any/19960820/{}newsML.xml\n", "disc1\\{}newsML.xml\n"])
@@ -248,6 +289,25 @@ def test_stories_in_another_order_are_split_alike_and_that_is_told(tmp_path: Pat
     assert "4 stories for training, where LYRL2004 has 23,149" in notes[1]
 
 
+def test_a_list_of_others_than_the_lowest_numbers_is_told(tmp_path: Path) -> None:
+    folder, ids = discs(tmp_path / "in"), tmp_path / "ids"
+    ids.write_text("2287\n30001\n")
+    notes: list[str] = []
+    write_rcv1(folder, tmp_path / "out", ids=ids, note=notes.append)
+    assert notes[-1].startswith(f"{ids}: 30001 is for training and 2286 for test, where LYRL2004 has the lowest")
+    notes.clear()
+    write_rcv1(folder, tmp_path / "out", note=notes.append)
+    assert not [note for note in notes if "lowest" in note]
+
+
+@pytest.mark.parametrize("content", ["\n", " \n\r\n\n"])
+def test_a_list_of_no_stories_is_refused(content: str, tmp_path: Path) -> None:
+    (tmp_path / "ids").write_text(content)
+    error = refused(discs(tmp_path / "in"), tmp_path / "out", tmp_path / "ids")
+    assert error.message == "there is no story in this list"
+    assert error.file == str(tmp_path / "ids")
+
+
 @pytest.mark.parametrize("name", [HIERARCHY, TOPICS, *TEST])
 def test_a_missing_file_is_named_and_where_it_belongs(name: str, tmp_path: Path) -> None:
     folder = token_files(tmp_path / "in")
@@ -280,12 +340,25 @@ def test_a_folder_without_stories_says_what_it_should_hold(tmp_path: Path) -> No
     assert "a file, not a folder" in str(refused(tmp_path / "in" / TOPICS, tmp_path / "out"))
 
 
+def test_a_folder_with_the_training_stories_alone_says_which_archives_were_not_read(tmp_path: Path) -> None:
+    folder = appendices(tmp_path / "in")
+    (folder / TRAINING).write_text(tokens(TRAIN))
+    (folder / "news.tar.xz").write_bytes(b"")
+    error = refused(folder, tmp_path / "out")
+    assert "neither stories of Reuters nor the token files of those for test" in error.message
+    assert "Not read: news.tar.xz; a tar archive of all days needs rcv1 in its name." in str(error)
+
+
 def test_a_part_of_the_stories_is_told_by_how_many_are_missing(tmp_path: Path) -> None:
     folder = discs(tmp_path / "in")
     shutil.rmtree(folder / "disc2")
     assert "3 of the stories that it names are not there: 26160, 30001, 810596" in str(
         refused(folder, tmp_path / "out")
     )
+    (tmp_path / "ids").write_text("2286\n2287\n999999\n")
+    error = refused(discs(tmp_path / "whole"), tmp_path / "out", tmp_path / "ids")
+    assert error.message == "1 of the stories that it names are not there: 999999"
+    assert error.file == str(tmp_path / "ids")  # not that of the topics
     folder = token_files(tmp_path / "tokens")
     (folder / TEST[3]).write_text(tokens([26151]))
     assert "the story 26151 comes twice" in str(refused(folder, tmp_path / "out"))
@@ -379,13 +452,51 @@ def test_the_command_writes_and_compares_with_the_paper(run: Run, tmp_path: Path
     assert "note: " in result.stderr
     result = run("data", "rcv1", folder, "--out", tmp_path / "out", "--json")
     assert result.exit_code == 0
-    assert json.loads(result.stdout)["documents"] == {"train": 3, "val": 1, "test": 4}
+    told = json.loads(result.stdout)
+    assert told["documents"] == {"train": 3, "val": 1, "test": 4}
+    assert [f"note: {note}" for note in told["notes"]] == result.stderr.splitlines()
     (folder / HIERARCHY).unlink()
     before = (tmp_path / "out" / "train.jsonl").read_bytes()
     result = run("data", "rcv1", folder, "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert f"{HIERARCHY} is missing" in result.stderr
     assert (tmp_path / "out" / "train.jsonl").read_bytes() == before
+
+
+@contextmanager
+def waiting(folder: Path, out: Path, on_kill: signal.Handlers) -> Iterator["subprocess.Popen[bytes]"]:
+    """The command, once it has written a part and waits for more."""
+    (folder / TEST[3]).unlink()
+    os.mkfifo(folder / TEST[3])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hitin", "data", "rcv1", folder, "--out", out],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGTERM, on_kill),
+    )
+    try:
+        while process.poll() is None and not [*out.glob(".*.part")]:
+            time.sleep(0.01)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_polite_kill_leaves_nothing_behind(tmp_path: Path) -> None:
+    with waiting(token_files(tmp_path / "in"), tmp_path / "new" / "out", signal.SIG_DFL) as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_kill_that_is_ignored_stays_so(tmp_path: Path) -> None:
+    folder = token_files(tmp_path / "in")
+    with waiting(folder, tmp_path / "out", signal.SIG_IGN) as process:
+        process.send_signal(signal.SIGTERM)
+        (folder / TEST[3]).write_text(tokens([810596]))
+        assert process.wait(60) == 0
+    assert found(tmp_path / "out") == expected()
 
 
 @pytest.mark.parametrize("make", [token_files, discs])

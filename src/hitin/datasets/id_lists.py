@@ -39,7 +39,12 @@ def read_lists(folder: Path | None) -> dict[int, Listed]:
     articles: dict[int, Listed] = {}
     for split, path in files.items():
         with Source(path) as source:
-            for line, entry in _entries(source):
+            entries = list(_entries(source))
+            if not entries:
+                raise source.error(
+                    "this list names no article", kind="no-documents", remedy=f"There should be {_THREE}"
+                )
+            for line, entry in entries:
                 number, one = _listed(entry, split, source, line)
                 known = articles.setdefault(number, one)
                 if known is not one:

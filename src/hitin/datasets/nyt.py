@@ -5,8 +5,6 @@ training, validation and test is said by three lists, which are not part of the 
 """
 
 import re
-import tarfile
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,9 +14,9 @@ from typing import NamedTuple
 from hitin.datasets.files import DataFiles, Split, check_folder_of_data, write_data
 from hitin.datasets.id_lists import Listed, read_lists
 from hitin.datasets.table1 import TABLE_1
-from hitin.datasets.xml_files import bad_xml, loose_file, packed_files, read_xml, text_of
+from hitin.datasets.xml_files import archive_errors, bad_xml, loose_file, packed_files, read_xml, text_of
 from hitin.documents import Document
-from hitin.errors import InputError, listed
+from hitin.errors import InputError, counted, listed, shown
 from hitin.files import FileProgress, Source
 from hitin.taxonomy import Taxonomy
 
@@ -27,6 +25,8 @@ TOP = "Top"
 _SHORTEST = 3  # steps of a path, `Top` included: shorter ones say no more than news or features
 _YEAR, _TWO_DIGITS = re.compile(r"(?:19|20)\d\d"), re.compile(r"\d\d")
 _ARTICLE = re.compile(r"\d+\.xml", re.IGNORECASE)
+_TAR = (".tgz", ".tar.gz", ".tar")
+_PATHS = "A label is a path such as Top/News/Sports; one a line, or several with tabs between them."
 
 Note = Callable[[str], None]
 
@@ -45,6 +45,8 @@ class Month:
     name: str
     """Such as `1987/01`."""
     path: Path
+    unread: Path | None = None
+    """The archive beside the folder, if there are both."""
 
     @property
     def year(self) -> str:
@@ -68,16 +70,19 @@ def write_nyt(
     check_folder_of_data(out)
     months = find_months(Path(source))
     wanted = read_lists(None if ids is None else Path(ids))
-    known = None if labels is None else read_labels(Path(labels))
+    known = None if labels is None else read_labels(Path(labels), note)
     articles: Iterable[Article] = read_articles(months, wanted, advance)
     if known is None:
         articles = list(articles)
         known = frequent_labels(article.labels for article in articles if wanted[article.number].split == "train")
+        if not known:
+            raise _unlabelled(str(ids), "Are the lists those of this archive?")
         note(
             f"labels: the {len(known)} that most training articles have. The list of the paper is not in the "
             "archive: with it, name its file with --labels"
         )
-    return write_data(out, taxonomy_of(known), _documents(articles, wanted, known, note))
+    documents = _documents(articles, wanted, known, note)
+    return write_data(out, taxonomy_of(known), documents if labels is None else _some_labelled(documents, str(labels)))
 
 
 def find_months(source: Path) -> list[Month]:
@@ -106,22 +111,32 @@ def read_articles(
             yield _article(number, data, file)
             del missing[number]
     if missing:
-        raise _missing(missing, {when for month in looked for when in (month.name, month.year)})
+        raise _missing(missing, looked)
 
 
-def read_labels(path: Path) -> frozenset[str]:
+def read_labels(path: Path, note: Note = lambda _: None) -> frozenset[str]:
     """The labels that a file names, each a path from `Top` on: a list, a taxonomy in lines with tabs, or counts."""
     with Source(path) as source:
-        cells = (cell.strip() for line in source.lines() for cell in line.split("\t"))
-        found = frozenset(cell for cell in cells if cell.startswith(f"{TOP}/"))
+        found = frozenset(label for line in source.lines() for label in _labels_in(line, source))
     if not found:
-        raise InputError(
-            "there is no label in this file",
-            kind="no-labels",
-            file=str(path),
-            remedy="A label is a path such as Top/News/Sports; one a line, or several with tabs between them.",
-        )
+        raise InputError("there is no label in this file", kind="no-labels", file=str(path), remedy=_PATHS)
+    if (count := len(taxonomy_of(found))) != LABELS:
+        labels = counted(count, "label")
+        note(f"{path}: {labels}, those above them included, where the paper has {LABELS}: another list?")
     return found
+
+
+def _labels_in(line: str, source: Source) -> Iterator[str]:
+    for cell in map(str.strip, line.split("\t")):
+        problem = ""
+        if f" {TOP}/" in cell:
+            problem = "has blanks where tabs should be"
+        elif cell.startswith(f"{TOP}/") and not all(map(str.strip, cell.split("/"))):
+            problem = "has a step without a name"
+        if problem:
+            raise source.error(f"{shown(cell)} {problem}", kind="bad-label", line=source.line, remedy=_PATHS)
+        if cell.startswith(f"{TOP}/"):
+            yield cell
 
 
 def frequent_labels(labels: Iterable[Iterable[str]], most: int = LABELS) -> frozenset[str]:
@@ -153,6 +168,20 @@ def _documents(
         note(f"articles without any of the labels, which are written without: {without:,}")
 
 
+def _some_labelled(documents: Iterable[tuple[Split, Document]], file: str) -> Iterator[tuple[Split, Document]]:
+    """The documents; an `InputError` at the end, if none for training has a label of the file."""
+    is_labelled = False
+    for split, document in documents:
+        is_labelled |= split == "train" and bool(document.labels)
+        yield split, document
+    if not is_labelled:
+        raise _unlabelled(file, f"Are the labels spelt as in the archive? {_PATHS}")
+
+
+def _unlabelled(file: str, remedy: str) -> InputError:
+    return InputError("no training article has any label", kind="no-labels", file=file, remedy=remedy)
+
+
 def _article(number: int, data: bytes, file: str) -> Article:
     root = read_xml(data, file)
     if root.tag != "nitf":
@@ -178,18 +207,27 @@ def _joined(steps: Iterable[str]) -> str:
 
 def _months_of(year: Path) -> Iterator[Month]:
     """Archives, and over them the folders that were unpacked."""
-    paths = sorted(year.iterdir(), key=lambda path: path.is_dir())
-    for path in paths:
+    packed: dict[str, Path] = {}
+    for path in sorted(year.iterdir(), key=lambda path: (path.is_dir(), path.name)):
         stem = path.name.partition(".")[0]
-        if _TWO_DIGITS.fullmatch(stem) and (path.is_dir() or path.name.endswith((".tgz", ".tar.gz", ".tar"))):
+        if _TWO_DIGITS.fullmatch(stem) and path.is_dir():
+            yield Month(f"{year.name}/{stem}", path, packed.get(stem))
+        elif _TWO_DIGITS.fullmatch(stem) and _is_tar(path):
+            packed[stem] = path
             yield Month(f"{year.name}/{stem}", path)
+
+
+def _is_tar(path: Path) -> bool:
+    return path.name.lower().endswith(_TAR)
 
 
 def _files_of(month: Month, wanted: Mapping[int, Listed]) -> Iterator[tuple[int, bytes, str]]:
     """The numbers, bytes and names of the articles that are wanted."""
     try:
         yield from _loose(month.path, wanted) if month.path.is_dir() else _packed(month.path, wanted)
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+    except InputError:
+        raise
+    except archive_errors() as error:
         packed = "the archive of this month is damaged or cut short"
         what = "the folder of this month cannot be read" if month.path.is_dir() else packed
         remedy = "Copy it again."
@@ -197,7 +235,7 @@ def _files_of(month: Month, wanted: Mapping[int, Listed]) -> Iterator[tuple[int,
 
 
 def _loose(month: Path, wanted: Mapping[int, Listed]) -> Iterator[tuple[int, bytes, str]]:
-    for path in sorted(month.rglob("*.xml")):
+    for path in sorted(month.rglob("*")):
         if _ARTICLE.fullmatch(path.name) and int(path.stem) in wanted:
             yield int(path.stem), loose_file(path), str(path)
 
@@ -210,10 +248,15 @@ def _packed(month: Path, wanted: Mapping[int, Listed]) -> Iterator[tuple[int, by
         yield int(name[:-4]), data, place
 
 
-def _missing(missing: Mapping[int, Listed], looked: set[str]) -> InputError:
+def _missing(missing: Mapping[int, Listed], looked: Iterable[Month]) -> InputError:
     named = [one.name for one in missing.values()]
-    gone = sorted({one.when for one in missing.values() if one.when is not None} - looked)
+    wanted = {one.when for one in missing.values()}
+    gone = sorted({*filter(None, wanted)} - {when for month in looked for when in (month.name, month.year)})
     months = f"These months or years are not there at all: {listed(gone)}. " if gone else ""
+    for month in looked:
+        if month.unread and not wanted.isdisjoint((None, month.name, month.year)):
+            months += f"{month.path} was read, although {month.unread.name} lies beside it: unpack that again. "
+            break
     return InputError(
         f"{len(named):,} of the listed articles are not in the archive: {listed(named, 5)}",
         kind="missing-documents",
@@ -229,7 +272,7 @@ def _unlike_archive(source: Path) -> InputError:
             return _wrong(source, "this looks like the folder above that of the archive", f"Give {folder}.")
     if _YEAR.fullmatch(source.name):
         return _wrong(source, "this looks like one year of the archive", f"Give {source.parent}.")
-    packed = [path.name for path in source.iterdir() if path.name.endswith((".tgz", ".tar.gz", ".tar", ".zip"))]
+    packed = [path.name for path in source.iterdir() if _is_packed(path)]
     if packed:
         problem = f"there is a packed archive in this folder, {packed[0]}, and no data/1987 beside it"
         return _wrong(source, problem, "Unpack it; the archives of months that are in it may stay packed.")
@@ -240,8 +283,11 @@ def _unlike_archive(source: Path) -> InputError:
 def _what_file(source: Path) -> str:
     if not source.exists():
         return "there is no such folder"
-    is_packed = source.name.endswith((".tgz", ".tar.gz", ".tar", ".zip"))
-    return "this archive is still packed" if is_packed else "this is a file, not the folder of the archive"
+    return "this archive is still packed" if _is_packed(source) else "this is a file, not the folder of the archive"
+
+
+def _is_packed(path: Path) -> bool:
+    return path.name.lower().endswith((*_TAR, ".zip"))
 
 
 def _wrong(source: Path, problem: str, remedy: str) -> InputError:

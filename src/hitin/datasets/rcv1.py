@@ -4,60 +4,33 @@ The files that belong together lie in one folder, or in folders below it: the st
 topics in `rcv1-v2.topics.qrels`; and which stories are for training.
 """
 
-import os
 import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from hitin.datasets.files import DataFiles, Split, check_folder_of_data, write_data
-from hitin.datasets.reuters import (
-    DAY,
-    STORY,
-    WHOLE,
-    Story,
-    listed_number,
-    number_in,
-    token_numbers,
-    token_stories,
-    xml_stories,
-)
+from hitin.datasets.rcv1_folder import HIERARCHY, TOPICS, Rcv1Folder, find_rcv1
+from hitin.datasets.reuters import Story, listed_number, number_in, token_numbers, token_stories, xml_stories
 from hitin.datasets.splits import train_test_rows
 from hitin.documents import Document
 from hitin.errors import InputError, listed, shown
 from hitin.files import FileProgress, Source
 from hitin.taxonomy import Taxonomy
 
-HIERARCHY = "rcv1.topics.hier.orig"
-TOPICS = "rcv1-v2.topics.qrels"
-TRAINING = "lyrl2004_tokens_train.dat"
-ALL_NUMBERS = "rcv1v2-ids.dat"
-TEST = tuple(f"lyrl2004_tokens_test_pt{part}.dat" for part in range(4))
+ALL_STORIES = 804_414
+"""Of RCV1-v2. The discs have 2,377 more, without a topic or a region."""
 TRAINING_STORIES = 23_149
 """Of LYRL2004: those with the lowest numbers."""
 VALIDATION_STORIES = 2_316
 """Of the paper, out of those. A tenth as scikit-learn rounds it would be one less."""
 
-_APPENDIX = "It is one of the on-line appendices of LYRL2004 (Lewis and others, JMLR 5, 2004); as .gz it will do, too."
 _EDGE = re.compile(r"parent:\s*(\S+)\s+child:\s*(\S+)")
 
 Note = Callable[[str], None]
 Labels = tuple[str, ...]
-
-
-class Rcv1Folder(NamedTuple):
-    """What was found."""
-
-    hierarchy: Path
-    topics: Path | None
-    """Without, the topics are those in the XML."""
-    training: Path
-    days: tuple[Path, ...]
-    """Zips, and folders with XML, or the archive of all; none where there are token files alone."""
-    tokens: tuple[Path, ...]
 
 
 def write_rcv1(
@@ -78,29 +51,10 @@ def write_rcv1(
     taxonomy = read_hierarchy(found.hierarchy)
     given = read_topics(found.topics, taxonomy) if found.topics else None
     splits = split_stories(read_training(found.training, note))
+    if given is not None and len(given) != ALL_STORIES:
+        note(f"{found.topics}: topics of {len(given):,} stories, where RCV1-v2 has {ALL_STORIES:,}: a part of them?")
     stories = xml_stories(found.days, advance) if found.days else token_stories(found.tokens, advance)
     return write_data(out, taxonomy, _Selection(taxonomy, given, splits, found, note).documents(stories))
-
-
-def find_rcv1(folder: Path, ids: Path | None = None) -> Rcv1Folder:
-    """The files that are needed, or an `InputError` that says which one is missing and where it belongs."""
-    days, named = _look_through(folder)
-    if not days and TRAINING not in named and not any(name in named for name in TEST):
-        raise InputError(
-            "there are no stories of Reuters in this folder, nor in those below it",
-            kind="missing-file",
-            file=str(folder),
-            remedy="It should hold the discs (rcv1.tar.xz, 19960820.zip ..., or the *newsML.xml in them), or the token "
-            f"files {TRAINING} and lyrl2004_tokens_test_pt0.dat to pt3.dat.",
-        )
-    hierarchy = _needed(folder, named, HIERARCHY)
-    if days:
-        training = ids or named.get(TRAINING) or named.get(ALL_NUMBERS)
-        if training is None:
-            raise _missing_training(folder)
-        return Rcv1Folder(hierarchy, named.get(TOPICS), training, days, ())
-    topics, tokens = _needed(folder, named, TOPICS), [_needed(folder, named, name) for name in (TRAINING, *TEST)]
-    return Rcv1Folder(hierarchy, topics, ids or tokens[0], (), tuple(tokens))
 
 
 def read_hierarchy(path: Path) -> Taxonomy:
@@ -152,6 +106,8 @@ def read_training(path: Path, note: Note) -> list[int]:
         is_tokens = source.first_line.startswith(".I")
         numbers = [] if is_tokens else [listed_number(line, source) for line in source.lines() if line.strip()]
     numbers = list(token_numbers(path)) if is_tokens else numbers
+    if not numbers:
+        raise _bad_numbers(path, "there is no story in this list")
     if twice := [number for number, count in Counter(numbers).items() if count > 1]:
         raise _bad_numbers(path, f"the story {twice[0]} comes twice")
     if numbers != sorted(numbers):
@@ -185,27 +141,38 @@ class _Selection:
 
     def documents(self, stories: Iterable[Story]) -> Iterator[tuple[Split, Document]]:
         seen: set[int] = set()
-        left_out = 0
+        left_out, first_of_test = 0, None
         labels_of = self._as_given if self.given is not None else self._as_in_story()
         for story in stories:
             if story.number in seen:
                 raise _bad_story(story, "comes twice", "Keep either the zips or what was in them, and each once.")
             seen.add(story.number)
-            if labels := labels_of(story):
-                yield self.splits.get(story.number, "test"), Document(story.text, labels, str(story.number))
-            else:
+            if not (labels := labels_of(story)):
                 left_out += 1
+                continue
+            split = self.splits.get(story.number, "test")
+            if split == "test":
+                first_of_test = min(story.number, first_of_test or story.number)
+            yield split, Document(story.text, labels, str(story.number))
         self._check_whole(seen)
-        if left_out:
-            why = f"not in {TOPICS}" if self.given is not None else "without a topic or a region"
-            self.note(f"stories that are left out, as they are of RCV1-v2, being {why}: {left_out:,}")
+        self._remark(left_out, first_of_test)
 
     def _as_given(self, story: Story) -> Labels:
         assert self.given is not None
         labels = self.given.get(story.number, ())
         if not labels and self.found.tokens:
             raise _bad_story(story, f"is not in {TOPICS}", "Do these files belong together? Download them again.")
+        if not labels and story.number in self.splits:
+            raise self._without_topics(sorted(self.splits.keys() - self.given.keys()))
         return labels
+
+    def _without_topics(self, numbers: list[int]) -> InputError:
+        return InputError(
+            f"{len(numbers):,} of the {len(self.splits):,} stories for training have no topics in it: {_few(numbers)}",
+            kind="missing-documents",
+            file=str(self.found.topics),
+            remedy=f"Is it whole? Download it again. The stories for training are those of {self.found.training}.",
+        )
 
     def _as_in_story(self) -> Callable[[Story], Labels]:
         """The topics that Reuters gave, those above them added."""
@@ -221,16 +188,27 @@ class _Selection:
 
     def _check_whole(self, seen: set[int]) -> None:
         """All stories that have topics, and all for training, must have come."""
-        wanted = sorted((self.splits.keys() | (self.given or {}).keys()) - seen)
-        if wanted:
-            named = listed([str(number) for number in wanted], 5)
-            where = self.found.topics or self.found.training
-            raise InputError(
-                f"{len(wanted):,} of the stories that it names are not there: {named}",
-                kind="missing-documents",
-                file=str(where),
-                remedy="Is the download whole? The two discs have 365 zips; there are five token files.",
+        for file, named in ((self.found.topics, self.given or {}), (self.found.training, self.splits)):
+            if wanted := sorted(named.keys() - seen):
+                raise InputError(
+                    f"{len(wanted):,} of the stories that it names are not there: {_few(wanted)}",
+                    kind="missing-documents",
+                    file=str(file),
+                    remedy="Is the download whole? The two discs have 365 zips; there are five token files. If it is, "
+                    "this file is of another collection.",
+                )
+
+    def _remark(self, left_out: int, first_of_test: int | None) -> None:
+        """What a person should know when all stories were seen."""
+        last = max(self.splits)
+        if first_of_test is not None and last > first_of_test:
+            self.note(
+                f"{self.found.training}: {last} is for training and {first_of_test} for test, where LYRL2004 has the "
+                "lowest numbers for training: another list?"
             )
+        if left_out:
+            why = f"not in {TOPICS}" if self.given is not None else "without a topic or a region"
+            self.note(f"stories that are left out (RCV1-v2 has 2,377 fewer than the discs), being {why}: {left_out:,}")
 
 
 class _Closures:
@@ -247,44 +225,8 @@ class _Closures:
         return self._known[key]
 
 
-def _look_through(folder: Path) -> tuple[tuple[Path, ...], dict[str, Path]]:
-    """The days, zipped or as folders of XML, in their order; and the other files by name, less .gz and .txt.
-
-    Without a day, the archive that all of them are in.
-    """
-    if not folder.is_dir():
-        problem = "this is a file, not a folder" if folder.exists() else "there is no such folder"
-        raise InputError(
-            problem, kind="no-such-file", file=str(folder), remedy="Give the folder of the discs or files."
-        )
-    days: list[Path] = []
-    named: dict[str, Path] = {}
-    for place, below, files in os.walk(folder):
-        below.sort()
-        days += [Path(place, name) for name in files if DAY.fullmatch(name)]
-        days += [Path(place)] * any(STORY.fullmatch(name) for name in files)
-        for name in sorted(name for name in files if not STORY.fullmatch(name)):
-            named.setdefault(name.removesuffix(".gz").removesuffix(".txt"), Path(place, name))  # as browsers save them
-    days = days or [path for path in named.values() if WHOLE.fullmatch(path.name)]
-    return tuple(sorted(days, key=lambda day: (day.stem, str(day)))), named
-
-
-def _needed(folder: Path, named: dict[str, Path], name: str) -> Path:
-    if name in named:
-        return named[name]
-    raise InputError(
-        f"{name} is missing", kind="missing-file", file=str(folder), remedy=f"Put it into this folder. {_APPENDIX}"
-    )
-
-
-def _missing_training(folder: Path) -> InputError:
-    return InputError(
-        "which stories are for training is not known",
-        kind="missing-file",
-        file=str(folder),
-        remedy=f"Put {TRAINING} or {ALL_NUMBERS} into this folder, or name a list of their numbers, one a line, "
-        f"with --ids. {_APPENDIX}",
-    )
+def _few(numbers: list[int]) -> str:
+    return listed([str(number) for number in numbers], 5)
 
 
 def _bad_numbers(path: Path, problem: str) -> InputError:

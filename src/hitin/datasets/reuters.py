@@ -1,21 +1,28 @@
 """The stories of Reuters' Corpus Volume 1: its XML, loose, zipped by days or in one archive; LYRL2004's token files."""
 
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from tarfile import TarError
 from typing import NamedTuple
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
-from hitin.datasets.xml_files import LARGEST, bad_xml, loose_file, packed_files, read_xml, text_of, too_large
+from hitin.datasets.xml_files import (
+    LARGEST,
+    archive_errors,
+    bad_xml,
+    loose_file,
+    packed_files,
+    read_xml,
+    text_of,
+    too_large,
+)
 from hitin.errors import InputError, shown
 from hitin.files import FileProgress, Source
 
 DAY = re.compile(r"\d{8}\.zip", re.IGNORECASE)
 """The archive of a day on the discs, such as `19960820.zip`. What else is zipped there are no stories."""
-WHOLE = re.compile(r"rcv1[^/]*\.(?:tar(?:\.\w+)?|tgz)", re.IGNORECASE)
-"""All days in one archive, `rcv1.tar.xz`, as it is downloaded."""
+WHOLE = re.compile(r"[^/]*rcv1[^/]*\.(?:tar(?:\.\w+)?|t[bgx]z2?)", re.IGNORECASE)
+"""All days in one archive: `rcv1.tar.xz`, as it is downloaded, or another with rcv1 in its name."""
 STORY = re.compile(r"(\d+)newsML\.xml", re.IGNORECASE)
 
 _TOPICS = "bip:topics:1.0"
@@ -94,7 +101,9 @@ def _files_of(day: Path) -> Iterator[tuple[bytes, str]]:
             yield from _zipped(day)
         else:
             yield from ((data, place) for _, data, place in packed_files(day, lambda name: bool(STORY.fullmatch(name))))
-    except (BadZipFile, TarError, EOFError, OSError, RuntimeError, zlib.error) as error:
+    except InputError:
+        raise
+    except archive_errors() as error:
         what = "the folder of this day cannot be read" if day.is_dir() else "the archive is damaged or cut short"
         remedy = "Copy or download it again."
         raise InputError(f"{what} ({error})", kind="unreadable", file=str(day), remedy=remedy) from error
@@ -120,20 +129,20 @@ def _in_order(names: Iterable[str]) -> list[str]:
 
 
 def _story(data: bytes, file: str) -> Story:
-    """The title and the paragraphs; and the topics that Reuters gave it."""
+    """The paragraphs, or the title where none has text; and the topics that Reuters gave it."""
     root = read_xml(data, file)
     number = root.get("itemid", "")
     if root.tag != "newsitem" or not _is_number(number):
         raise bad_xml("this is no story of Reuters: it should be a newsitem with an itemid", file)
-    paragraphs = [text_of(p) for text in root.iter("text") for p in text.iter("p")]
-    parts = [*map(text_of, root.findall("title")), *paragraphs]
+    paragraphs = filter(None, (text_of(p) for text in root.iter("text") for p in text.iter("p")))
+    parts = [*paragraphs] or [*map(text_of, root.findall("title"))]
     codes = {
         kind: tuple(
             code.get("code", "") for codes in root.iter("codes") if codes.get("class") == kind for code in codes
         )
         for kind in (_TOPICS, _COUNTRIES)
     }
-    return Story(int(number), "\n".join(filter(None, parts)), codes[_TOPICS], bool(codes[_COUNTRIES]), file)
+    return Story(int(number), "\n".join(parts), codes[_TOPICS], bool(codes[_COUNTRIES]), file)
 
 
 def _tokens_of(source: Source) -> Iterator[Story]:

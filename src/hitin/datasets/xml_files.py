@@ -10,16 +10,18 @@ import tarfile
 from collections.abc import Callable, Iterator
 from html.entities import name2codepoint
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
+from hitin import compression
 from hitin.errors import InputError
 
 LARGEST = 16 * 1024 * 1024
 """Bytes of a file: the longest article of a newspaper has a hundredth of it."""
 
 _NAMED = re.compile(rb"&([A-Za-z][A-Za-z0-9]*);")
+_CHUNK = 1024 * 1024
 _OWN = {b"amp", b"lt", b"gt", b"quot", b"apos"}
 
 
@@ -55,7 +57,7 @@ def loose_file(path: Path) -> bytes:
 
 def packed_files(archive: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes, str]]:
     """The files of a tar archive whose names are wanted, as they come: the name, the bytes, and what it is called."""
-    with _opened(archive) as packed:
+    with _unpacked(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as packed:
         for member in packed:
             name, place = member.name.rpartition("/")[2], f"{archive}/{member.name}"
             if member.isfile() and wanted(name):
@@ -65,13 +67,20 @@ def packed_files(archive: Path, wanted: Callable[[str], bool]) -> Iterator[tuple
                 assert file is not None  # being a plain file
                 yield name, file.read(), place
             packed.members = []  # type: ignore[attr-defined]  # kept otherwise, and there may be very many
+        while stream.read(_CHUNK):  # to the end, where the checksum stands
+            pass
 
 
-def _opened(archive: Path) -> tarfile.TarFile:
-    try:
-        return tarfile.open(archive, "r|*")
-    except TypeError as error:  # which it raises where the head of a .gz is cut short
-        raise tarfile.ReadError("unexpected end of data") from error
+def _unpacked(archive: Path) -> IO[bytes]:
+    """The bytes of an archive, unpacked by a library that looks at checksums: of a .gz, `tarfile` does not."""
+    with archive.open("rb") as file:
+        packing = compression.recognise(file.read(8))
+    return compression.open_compressed(packing, archive, "rb") if packing else archive.open("rb")
+
+
+def archive_errors() -> tuple[type[Exception], ...]:
+    """What is raised for an archive that is damaged or cut short; an `InputError` would be taken for one of them."""
+    return (tarfile.TarError, RuntimeError, *compression.reading_errors())
 
 
 def text_of(element: Element) -> str:
