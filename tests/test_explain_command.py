@@ -49,6 +49,13 @@ def test_a_text_on_the_command_line_is_shown_with_its_words(model: Path, run: Ru
     assert f"{each.score:+.2f}" in result.stdout
 
 
+def test_a_single_word_that_is_no_file_is_told_how_it_is_given(model: Path, run: Run) -> None:
+    result = run("explain", model, "late")
+    assert result.exit_code == 2
+    assert "with --text" in result.stderr
+    assert run("explain", model, "--text", "late").exit_code == 0
+
+
 def test_json_is_what_the_library_says_a_line_for_each_text(model: Path, run: Run, write: Write) -> None:
     records = [{"id": "a", "text": TEXT}, {"text": "Forgot my password \U0001f600 again"}, {"text": ""}]
     file = write("texts.jsonl", "\n".join(map(json.dumps, records)))

@@ -360,3 +360,14 @@ def test_much_memory_is_told_before_it_is_taken(
     assert result.exit_code == 130
     assert f"warning: at 1,500 labels the last layer of {method} has" in result.stderr
     assert "GB of memory for it" in result.stderr
+
+
+@pytest.mark.parametrize(("option", "says_what_learns_more"), [((), True), (("--encoder", "bag"), False)])
+def test_few_validation_documents_are_remarked_upon(
+    option: tuple[str, ...], says_what_learns_more: bool, tmp_path: Path, run: Run
+) -> None:
+    words = (TICKETS / "taxonomy.tsv", TICKETS / "train.jsonl", "--epochs", 1, *option)
+    result = run("train", *words, "--out", tmp_path / "model")
+    assert result.exit_code == 0, result.output
+    assert "choices by 3 validation documents are mostly chance" in result.stderr
+    assert ("--method linear or --encoder bag learns more" in result.stderr) == says_what_learns_more

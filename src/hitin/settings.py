@@ -261,6 +261,7 @@ def _run(options: Mapping[str, object]) -> Run:
     encoder_name = _encoder_of(method_name, given.pop("encoder", None))
     encoder_type = _ENCODERS.get(encoder_name, TransformerSettings)
     if encoder_type is TransformerSettings:
+        _check_spelling(encoder_name)
         given["encoder"] = encoder_name
     sections = _options_of(method_name, encoder_type)
     known = {name for section in sections.values() for name in section}
@@ -299,6 +300,14 @@ def _encoder_of(method_name: str, encoder: object) -> str:
         problem = f"the text encoder {TFIDF} does not go with the method {method_name}"
         raise bad_option(problem, "It goes with the method linear.")
     return str(encoder)
+
+
+def _check_spelling(encoder: str) -> None:
+    """Refuse a misspelt name, before a hub is asked for a model that is called so."""
+    near = get_close_matches(encoder.casefold(), _ENCODERS, n=1, cutoff=0.8)
+    if near and not Path(encoder).exists():
+        remedy = f"Did you mean {near[0]}? The folder of a transformer may be called as you like, with its path."
+        raise bad_option(f"there is no text encoder {shown(encoder)}", remedy)
 
 
 def _usual_encoder(method: Known) -> str:

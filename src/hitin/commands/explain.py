@@ -93,8 +93,19 @@ def _documents(reading: Any, given: list[str], texts: list[str]) -> "Iterator[Do
         if any(map(str.isspace, each)) and not _is_file(each):
             yield Document(each)
         else:
-            for chunk in reading.chunks([each]):
-                yield from chunk
+            yield from _of_file(reading, each)
+
+
+def _of_file(reading: Any, name: str) -> "Iterator[Document]":
+    from hitin.errors import InputError
+
+    try:
+        for chunk in reading.chunks([name]):
+            yield from chunk
+    except InputError as error:
+        if error.kind == "missing-file":
+            error.remedy = f"{error.remedy} A text of one word is given with --text."
+        raise
 
 
 def _is_file(name: str) -> bool:

@@ -13,7 +13,7 @@ from hitin.baselines import BaselineTask, check_baseline, settle_baselines
 from hitin.commands.together import tells_the_end
 from hitin.console import INTERRUPTED, command, say
 from hitin.devices import accelerated, is_main_process, wait_for_all
-from hitin.errors import InputError, printable
+from hitin.errors import InputError, counted, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
 from hitin.inputs import Documents, hold_out
 from hitin.labelled import Data
@@ -22,7 +22,7 @@ from hitin.memory import keep_freed_memory
 from hitin.methods import METHODS, WholeMethod
 from hitin.model_folder import MANIFEST, TRAINING, is_model
 from hitin.model_kinds import kind_of
-from hitin.settings import Run
+from hitin.settings import BAG, TFIDF, Run
 from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT, finish
 from hitin.training.progress import History
@@ -57,6 +57,7 @@ class Trained:
         }
 
 
+_FEW = 50  # validation documents
 _SCORES = {"micro_f1": "micro-F1", "macro_f1": "macro-F1", "val_loss": "loss"}
 
 
@@ -116,6 +117,8 @@ def train_model(task: Task, data: Data, *, resume: Resume, watcher: Watcher) -> 
     """Train, and write the model into its folder."""
     keep_freed_memory()
     train, val = _held_out(task.run, data, watcher) if data.val is None else (data.train, data.val)
+    if val is not None and len(val.texts) < _FEW:
+        watcher.note(_few(val, task.run))
     folder = Path(task.out)
     besides = BaselineTask(folder, task.run, data.taxonomy, train, val, task.classifier.device)
     baselines = {method: besides.train(method, watcher, resume=resume == "auto") for method in task.baselines}
@@ -124,6 +127,13 @@ def train_model(task: Task, data: Data, *, resume: Resume, watcher: Watcher) -> 
     settle_baselines(folder, baselines)
     wait_for_all()
     return Trained(task.out, task.classifier, {name: each for name, each in baselines.items() if each is not None})
+
+
+def _few(val: Documents, run: Run) -> str:
+    """What to expect of few documents."""
+    few = f"choices by {counted(len(val.texts), 'validation document')} are mostly chance"
+    learns_more = run.encoder_name in (BAG, TFIDF)
+    return few if learns_more else f"{few}; of few documents, --method linear or --encoder bag learns more"
 
 
 def _held_out(run: Run, data: Data, watcher: Watcher) -> tuple[Documents, Documents | None]:

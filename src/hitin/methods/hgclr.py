@@ -36,7 +36,7 @@ class HGCLRSettings:
     gumbel_temperature: float = 1.0
     """How evenly chance shares a word out to labels."""
     contrast_temperature: float = 1.0
-    """How little the nearest other documents count more than the rest."""
+    """The higher, the less the nearest other documents are stressed."""
     heads: int = 12
     """Of the attention between labels."""
     attention_heads: int = 8
