@@ -96,8 +96,8 @@ def in_splits(
             yield split, document
 
 
-def show_files(title: str, files: DataFiles) -> str:
-    """What was written, and what to do with it, for people."""
+def show_files(title: str, files: DataFiles, training: tuple[str, ...] = ()) -> str:
+    """What was written, and what to do with it, for people; `training` is what training is best told besides."""
     levels = " > ".join(f"{size:,}" for size in files.labels)
     rows = [(files.taxonomy, f"{counted(sum(files.labels), 'label')}, {levels} by level")]
     rows += [(path, counted(count, "document")) for path, count in files.splits]
@@ -105,7 +105,7 @@ def show_files(title: str, files: DataFiles) -> str:
     model = files.taxonomy.with_name("model")
     commands = [
         ("check", files.taxonomy, files.train, files.val, files.test),
-        ("train", files.taxonomy, files.train, "--val", files.val, "--out", model),
+        ("train", files.taxonomy, files.train, "--val", files.val, *training, "--out", model),
     ]
     lines = [
         title,
