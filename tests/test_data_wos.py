@@ -78,7 +78,7 @@ def test_the_spreadsheet_and_its_exports_say_the_same(tmp_path: Path) -> None:
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
         assert wos(write_text(tmp_path / "Data.txt", rows, encoding)) == expected
     assert wos(write_text(tmp_path / "Data.csv", rows, delimiter=",")) == expected
-    with pytest.raises(InputError, match="--encoding latin-1"):
+    with pytest.raises(InputError, match="--encoding windows-1252"):
         wos(write_text(tmp_path / "Data.txt", rows, "cp1252"))
     assert wos(tmp_path / "Data.txt", encoding="cp1252") == expected
 
