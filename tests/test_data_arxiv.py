@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hitin import InputError, Taxonomy, read_documents
 from hitin.datasets.arxiv import ArxivSettings, Census, Paper, choose, key_of, read_papers, split_of, write_arxiv
 from hitin.datasets.arxiv_categories import NOW_CALLED, archive_path, current, group_path
-from hitin.datasets.files import SPLITS
+from hitin.splitting import SPLITS
 from tests.conftest import Run
 
 CATEGORIES = (

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 
 from hitin import Document, InputError, Taxonomy, read_documents
-from hitin.datasets.files import DataFiles, Split, check_folder_of_data, in_splits, show_files, write_data
+from hitin.datasets.files import DataFiles, check_folder_of_data, in_splits, show_files, write_data
 from hitin.datasets.splits import train_test_rows, wos_rows
 from hitin.datasets.table1 import TABLE_1, compare_with_paper, show_comparison
+from hitin.splitting import Split
 from tests.conftest import Run
 
 TAXONOMY = Taxonomy.from_paths([("A", "B"), ("A", "C")])

@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitin import InputError, Taxonomy, read_documents
-from hitin.datasets.files import SPLITS
 from hitin.datasets.splits import wos_rows
 from hitin.datasets.wos import DOMAINS, ORDER, distinct_names, merged_areas, wos, write_wos
 from hitin.datasets.wos_table import Row
+from hitin.splitting import SPLITS
 from tests.conftest import Run
 
 HEADER = ("Y1", "Y2", "Y", "Domain", "area", "keywords", "Abstract")

@@ -192,7 +192,7 @@ def _said(text: str) -> dict[str, object]:
     return dict(parse_option(option) for option in options)
 
 
-def _fitting(method: str, said: dict[str, object]) -> dict[str, object]:
+def _fitting(method: str, said: dict[str, object]) -> dict[str, Any]:
     """Without what means nothing to the method, as in the table of a comparison."""
     known = options_of_run(Run.of(method=method, encoder=str(said["encoder"])))
     return {name: value for name, value in said.items() if name in known}

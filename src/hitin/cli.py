@@ -23,6 +23,7 @@ from hitin.commands.export import export
 from hitin.commands.missing import telling_what_is_missing
 from hitin.commands.predict import predict
 from hitin.commands.serve import offer_page, serve
+from hitin.commands.split import split
 from hitin.commands.taxonomy import taxonomy
 from hitin.commands.train import train
 from hitin.commands.tune import tune
@@ -244,6 +245,7 @@ def tree(
 
 
 app.command()(taxonomy)
+app.command()(split)
 app.command()(train)
 app.command()(evaluate)
 app.command()(predict)

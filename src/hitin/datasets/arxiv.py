@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from hitin.cells import text_of
 from hitin.compression import format_suffix
 from hitin.datasets.arxiv_categories import archive_path, current, group_path, labels_of
-from hitin.datasets.files import DataFiles, Split, write_data
+from hitin.datasets.files import DataFiles, write_data
 from hitin.documents import Document
 from hitin.errors import InputError, counted, listed, shown
 from hitin.files import STANDARD_INPUT, FileProgress, Source
 from hitin.option_values import bad_option
 from hitin.records import Record, read_records
+from hitin.splitting import Split
 from hitin.taxonomy import Taxonomy
 
 Keys = NDArray[np.uint64]

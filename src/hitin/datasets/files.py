@@ -1,23 +1,19 @@
 """What every data set writes: a taxonomy and the documents of three splits, in the files that every command reads."""
 
-import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, Literal, get_args
 
-from hitin.cells import text_of
-from hitin.documents import Document
+from hitin.documents import Document, as_line
 from hitin.errors import InputError, counted, printable
+from hitin.splitting import SPLITS, Split, writers
 from hitin.taxonomy import Taxonomy
 from hitin.writing import check_folder, check_writable, replacing
 
-Split = Literal["train", "val", "test"]
-SPLITS: tuple[Split, ...] = get_args(Split)
 TAXONOMY = "taxonomy.tsv"
 
 
@@ -73,16 +69,14 @@ def write_data(
     coming = _some(documents)  # before a folder is made: most mistakes are found by then
     counts: Counter[Split] = Counter()
     labels_given = 0
-    with _emptied(Path(folder)), ExitStack() as stack:
-        parts = [stack.enter_context(replacing(path)) for path in paths]
-        with ExitStack() as opened:
-            outs = {split: opened.enter_context(_open(part)) for split, part in zip(SPLITS, parts[1:], strict=True)}
-            for split, document in coming:
-                outs[split].write(_line(document))
-                counts[split] += 1
-                labels_given += len(document.labels)
+    by_split = dict(zip(SPLITS, paths[1:], strict=True))
+    with _emptied(Path(folder)), replacing(paths[0]) as part, writers(by_split) as outs:
+        for split, document in coming:
+            outs[split].write(as_line(document))
+            counts[split] += 1
+            labels_given += len(document.labels)
         known = taxonomy if isinstance(taxonomy, Taxonomy) else taxonomy()
-        known.write(parts[0], format="hiagm")
+        known.write(part, format="hiagm")
     train, val, test = (counts[split] for split in SPLITS)
     return DataFiles(*paths, known.level_sizes, (train, val, test), labels_given)
 
@@ -142,12 +136,3 @@ def _emptied(folder: Path) -> Iterator[None]:
             for each in new:
                 each.rmdir()
         raise
-
-
-def _open(part: Path) -> IO[str]:
-    return part.open("w", encoding="utf-8", newline="\n")
-
-
-def _line(document: Document) -> str:
-    name = {} if document.id is None else {"id": document.id}
-    return json.dumps({**name, "text": text_of(document.text), "label": document.labels}, ensure_ascii=False) + "\n"

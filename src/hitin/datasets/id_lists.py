@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from hitin.datasets.files import SPLITS, Split
 from hitin.errors import InputError, listed, shown
 from hitin.files import Source
+from hitin.splitting import SPLITS, Split
 
 _NAMES: dict[Split, tuple[str, ...]] = {"train": ("train",), "val": ("val", "dev"), "test": ("test",)}
 _WHEN = r"(?:(?P<when>(?:19|20)\d\d(?:/\d\d(?=/\d\d/))?)/(?:\d\d/)?)?"

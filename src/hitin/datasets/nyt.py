@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from hitin.datasets.files import DataFiles, Split, check_folder_of_data, write_data
+from hitin.datasets.files import DataFiles, check_folder_of_data, write_data
 from hitin.datasets.id_lists import Listed, read_lists
 from hitin.datasets.table1 import TABLE_1
 from hitin.datasets.xml_files import archive_errors, bad_xml, loose_file, packed_files, read_xml, text_of
 from hitin.documents import Document
 from hitin.errors import InputError, counted, listed, shown
 from hitin.files import FileProgress, Source
+from hitin.splitting import Split
 from hitin.taxonomy import Taxonomy
 
 LABELS = TABLE_1["nyt"].labels

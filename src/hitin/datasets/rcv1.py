@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hitin.datasets.files import DataFiles, Split, check_folder_of_data, write_data
+from hitin.datasets.files import DataFiles, check_folder_of_data, write_data
 from hitin.datasets.rcv1_folder import HIERARCHY, TOPICS, Rcv1Folder, find_rcv1
 from hitin.datasets.reuters import Story, listed_number, number_in, token_numbers, token_stories, xml_stories
 from hitin.datasets.splits import train_test_rows
 from hitin.documents import Document
 from hitin.errors import InputError, listed, shown
 from hitin.files import FileProgress, Source
+from hitin.splitting import Split
 from hitin.taxonomy import Taxonomy
 
 ALL_STORIES = 804_414

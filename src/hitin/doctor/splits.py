@@ -4,14 +4,13 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
-from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hitin.doctor.mojibake import trouble_in
 from hitin.doctor.problems import Problems
-from hitin.documents import Document
+from hitin.documents import Document, print_of
 from hitin.errors import place
 from hitin.labels import LabelReader, LabelSet
 
@@ -65,7 +64,7 @@ class Split:
         trouble = trouble_in(document.text)
         if trouble:
             self._add("encoding", document, ascii(trouble))
-        self._prints.append(_fingerprint(" ".join(words)))
+        self._prints.append(print_of(document.text))
         self._lines.append(document.line or 0)
         return True
 
@@ -109,8 +108,3 @@ class Split:
     def prints(self) -> NDArray[np.uint64]:
         """The fingerprint of each text that is not empty."""
         return np.array(self._prints, dtype=np.uint64)
-
-
-def _fingerprint(text: str) -> int:
-    """64 bits of a text: two different texts among a million agree with a probability below 1e-7."""
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
