@@ -67,7 +67,7 @@ def test_bytes_that_are_not_utf_8_name_line_byte_and_remedy(write: Write) -> Non
     with pytest.raises(InputError) as caught:
         lines_of(path)
     assert str(caught.value).startswith(f"{path}:2: the bytes are not UTF-8: 0xe9 at byte 4")
-    assert "--encoding latin-1" in str(caught.value)
+    assert "--encoding windows-1252" in str(caught.value)
     assert lines_of(path, encoding="latin-1")[1] == "café\n"
 
 
