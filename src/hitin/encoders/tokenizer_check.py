@@ -9,13 +9,15 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from hitin.bags import Bags
-from hitin.tokens import subword_tokenizer, word_tokenizer
+from hitin.tokens import UNKNOWN, subword_tokenizer, word_tokenizer
 
 _LONGER = 64
 """How many times longer a normalizer may make a text. Most make it no longer."""
 _GAPS = 100_000
 _LONGEST_RUN = 100
 """Of words, or of characters in a piece of one; words are looked at up to their 64th."""
+_NEED_UNKNOWN = ("WordLevel", "WordPiece")
+"""Models that fail at the first unknown word where they have no token for it."""
 _STEPS = ("normalizer", "pre_tokenizer", "post_processor")
 
 
@@ -26,6 +28,8 @@ def check_own(tokenizer: Tokenizer) -> None:
     ours = (json.loads(learn([], size=1, min_count=1).to_str()) for learn in learners)
     if not any(all(told[step] == our[step] for step in _STEPS) for our in ours):
         raise ValueError("it does not cut texts as those do that hitin learns")
+    if tokenizer.token_to_id(str(told["model"].get("unk_token"))) != UNKNOWN:
+        raise ValueError("its token of unknown words is not that of its vocabulary")
     check_numbers(tokenizer, tokenizer.get_vocab_size())
 
 
@@ -48,13 +52,15 @@ def check_claims(text: str) -> None:
     """A `ValueError` for what would take all memory: to be asked before the library reads it.
 
     That of a vocabulary with a number of billions, where its list is wanted in order; and replacements that make a book
-    of a word.
+    of a word. And for what would fail at the first unknown word.
     """
     told = json.loads(text)
     vocabulary = told["model"].get("vocab") or ()
     numbers = vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary))
     if max(map(int, numbers), default=0) > _GAPS + 4 * len(vocabulary):
         raise ValueError("the numbers of its tokens are far above their count")
+    if told["model"].get("type") in _NEED_UNKNOWN and told["model"].get("unk_token") not in vocabulary:
+        raise ValueError("its token of unknown words is not in its vocabulary")
     replaced = (step for step in _parts(told.get("normalizer")) if step.get("type") == "Replace")
     if math.prod(max(1, len(str(step.get("content")))) for step in replaced) > _LONGER:
         raise ValueError(f"it may make a text more than {_LONGER} times longer")
