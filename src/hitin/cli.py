@@ -258,7 +258,7 @@ app.command()(compare)
 
 @app.command()
 def demo(
-    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to; made if need be.")] = "runs/demo",
+    out: options.OutFolder = "runs/demo",
     device: options.Device = options.DeviceName.auto,
 ) -> None:
     """Train HiTIN on ICD-10-CM and see what it makes of ten diagnoses in plain words.

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 from hitin.cells import labels_of, plain, text_of
 from hitin.errors import InputError, OnError, listed, place, raise_error, shown
-from hitin.files import Source
+from hitin.files import FileProgress, Source
 from hitin.records import Record, RecordFormat, read_records
 
 TEXT_KEYS = ("text", "token", "doc_token")
 LABEL_KEYS = ("label", "labels", "doc_label")
 ID_KEYS = ("id", "doc_id")
+_SHOW_EVERY = 512  # documents
 
 
 class Document(NamedTuple):
@@ -37,9 +38,9 @@ def as_line(document: Document) -> str:
     return json.dumps({**name, "text": text_of(document.text), "label": document.labels}, ensure_ascii=False) + "\n"
 
 
-def print_of(text: str) -> int:
-    """64 bits of a text, blanks aside: two different ones among a million agree with a probability below 1e-7."""
-    return int.from_bytes(blake2b(" ".join(text.split()).encode(), digest_size=8).digest(), "little")
+def print_of(words: Iterable[str]) -> int:
+    """64 bits of a text, of its words: two different ones among a million agree with a probability below 1e-7."""
+    return int.from_bytes(blake2b(" ".join(words).encode(), digest_size=8).digest(), "little")
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,18 @@ def documents_in(
     except InputError as error:
         error.file = error.file or source.name
         raise
+
+
+def documents_of(
+    files: Iterable[str], keys: Keys, *, encoding: str | None = None, progress: FileProgress | None = None
+) -> Iterator[Document]:
+    """Stream the documents of files, one after the other, and show how far it has come."""
+    for file in files:
+        with Source(file, encoding=encoding) as source:
+            for number, document in enumerate(documents_in(source, keys)):
+                if progress and number % _SHOW_EVERY == 0:
+                    progress(source.name, source.position, source.size)
+                yield document
 
 
 def _from_file(

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hitin.console import command
-from hitin.documents import Document, Keys, documents_in
+from hitin.documents import Document, Keys, documents_of
 from hitin.errors import counted, listed
-from hitin.files import STANDARD_INPUT, FileProgress, Source
+from hitin.files import STANDARD_INPUT, FileProgress
 from hitin.inputs import Documents, check_labelled
 from hitin.labels import DELIMITER, LabelReader, LabelSet, unknown_label
 from hitin.launching import has_launcher
@@ -16,8 +16,6 @@ from hitin.option_values import bad_option
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.builder import Homonyms
 from hitin.taxonomy.reading import Format
-
-_SHOW_EVERY = 512  # documents
 
 
 @dataclass(frozen=True)
@@ -109,18 +107,14 @@ def labelled_documents(
     remedy: str = "Add it to the taxonomy, or correct the document. hitin check lists all such labels.",
 ) -> Iterator[tuple[Document, LabelSet]]:
     """Stream documents with their labels; a label that the taxonomy does not have is an error with its place."""
-    for file in files:
-        with Source(file, encoding=reading.encoding) as source:
-            for number, document in enumerate(documents_in(source, reading.keys)):
-                label_set = labels.read(document.labels)
-                if label_set.unknown:
-                    unknown = label_set.unknown[0]
-                    if option := labels.option_for(unknown):
-                        remedy = f"With {option} it is read."
-                    raise unknown_label(labels, unknown, file=document.file, line=document.line, remedy=remedy)
-                if progress and number % _SHOW_EVERY == 0:
-                    progress(source.name, source.position, source.size)
-                yield document, label_set
+    for document in documents_of(files, reading.keys, encoding=reading.encoding, progress=progress):
+        label_set = labels.read(document.labels)
+        if label_set.unknown:
+            unknown = label_set.unknown[0]
+            if option := labels.option_for(unknown):
+                remedy = f"With {option} it is read."
+            raise unknown_label(labels, unknown, file=document.file, line=document.line, remedy=remedy)
+        yield document, label_set
 
 
 def doubts(taxonomy: Taxonomy, train: Documents, val: Documents | None) -> Iterator[str]:

@@ -11,15 +11,14 @@ from typing import IO, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hitin.documents import Document, Keys, as_line, documents_in, print_of
+from hitin.documents import Document, Keys, as_line, documents_of, print_of
 from hitin.errors import InputError, counted
-from hitin.files import STANDARD_INPUT, FileProgress, Source
+from hitin.files import STANDARD_INPUT, FileProgress
 from hitin.option_values import bad_option
 from hitin.writing import check_folder, replacing
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-_SHOW_EVERY = 512  # documents
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,10 @@ def write_splits(
     paths = {split: Path(out, f"{split}.jsonl") for split in shares.splits}
     _check_files(files, paths, out, overwrite)
 
-    def documents(what: str) -> Iterator[Document]:
-        return _documents(files, keys or Keys(), encoding, progress, what)
+    def documents() -> Iterator[Document]:
+        return documents_of(files, keys or Keys(), encoding=encoding, progress=progress)
 
-    splits = drawn(array("Q", (print_of(document.text) for document in documents("reading"))), shares)
+    splits = drawn(array("Q", (print_of(document.text.split()) for document in documents())), shares)
     counts: Counter[Split] = Counter(splits)
     if empty := [split for split in paths if not counts[split]]:
         raise InputError(
@@ -76,7 +75,7 @@ def write_splits(
             remedy=f"{counted(len(splits), 'document')} are too few: put a larger part aside, or add documents.",
         )
     with writers(paths) as outs:
-        for split, document in zip(splits, documents("writing"), strict=True):
+        for split, document in zip(splits, documents(), strict=True):
             outs[split].write(as_line(document))
     return {path: counts[split] for split, path in paths.items()}
 
@@ -102,17 +101,6 @@ def drawn(prints: Sequence[int], shares: Shares) -> list[Split]:
     numbers[order[:tests]] = SPLITS.index("test")
     numbers[order[tests : tests + vals]] = SPLITS.index("val")
     return [SPLITS[number] for number in numbers[inverse].tolist()]
-
-
-def _documents(
-    files: Sequence[str], keys: Keys, encoding: str | None, progress: FileProgress | None, what: str
-) -> Iterator[Document]:
-    for file in files:
-        with Source(file, encoding=encoding) as source:
-            for number, document in enumerate(documents_in(source, keys)):
-                if progress and number % _SHOW_EVERY == 0:
-                    progress(f"{what} {source.name}", source.position, source.size)
-                yield document
 
 
 def _check_files(files: Sequence[str], paths: Mapping[Split, Path], out: str | Path, overwrite: bool) -> None:

@@ -19,14 +19,6 @@ data = typer.Typer(no_args_is_help=True, help="Write a data set: its taxonomy an
 DIFFERS = 1
 """The exit code of `--check` where a count is not the paper's."""
 
-
-def _named(folder: str) -> str:
-    if not folder:
-        raise typer.BadParameter("the name of the folder is empty.")
-    return folder
-
-
-Out = Annotated[str, typer.Option("--out", "-o", callback=_named, help="The folder to write to; made if need be.")]
 Check = Annotated[
     bool, typer.Option("--check", help="Compare with the paper's Table 1; exit code 1 where a count differs.")
 ]
@@ -34,7 +26,7 @@ Check = Annotated[
 
 @data.command()
 def icd10(
-    out: Out = "runs/icd10",
+    out: options.OutFolder = "runs/icd10",
     characters: Annotated[
         int,
         typer.Option(
@@ -71,7 +63,7 @@ def wos(
             metavar="PATH", help="The unpacked distribution, its zip, its Data.xlsx, or that as text in columns."
         ),
     ],
-    out: Out = "runs/wos",
+    out: options.OutFolder = "runs/wos",
     check: Check = False,
     encoding: Annotated[
         str | None, typer.Option("--encoding", help="Of text in columns, if neither UTF-8 nor UTF-16.")
@@ -118,7 +110,7 @@ def rcv1(
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="The folder of Reuters' discs, or of the token files of LYRL2004.")
     ],
-    out: Out = "runs/rcv1",
+    out: options.OutFolder = "runs/rcv1",
     ids: Annotated[
         str | None,
         typer.Option("--ids", metavar="FILE", help="The numbers of the stories for training, if not in PATH."),
@@ -159,7 +151,7 @@ def nyt(
             "--ids", metavar="FOLDER", help="The folder of three lists of articles: train, val and test. Needed."
         ),
     ] = None,
-    out: Out = "runs/nyt",
+    out: options.OutFolder = "runs/nyt",
     labels: Annotated[
         str | None,
         typer.Option(
@@ -208,7 +200,7 @@ def arxiv(
     dump: Annotated[
         str, typer.Argument(metavar="DUMP", help="arxiv-metadata-oai-snapshot.json; also its .zip .gz .bz2 .xz .zst.")
     ],
-    out: Out = "runs/arxiv",
+    out: options.OutFolder = "runs/arxiv",
     single: Annotated[
         bool, typer.Option("--single", help="Only papers of one category; otherwise all, with every cross-list.")
     ] = False,

@@ -11,7 +11,7 @@ from hitin.console import command, errors_as_json, file_progress
 
 def split(
     documents: Annotated[list[str], typer.Argument(help="Files of documents: JSONL, CSV, TSV or Parquet.")],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="The folder to write to; made if need be.")],
+    out: options.OutFolder,
     test: Annotated[float, typer.Option(help="The part that is put aside to score a model on.")] = 0.2,
     val: Annotated[
         float, typer.Option(help="The part that is put aside to choose by; usually `hitin train` does it by itself.")

@@ -86,18 +86,13 @@ def _collect(
     progress: "FileProgress | None",
 ) -> int:
     """Read the labels of all documents; how many documents there are."""
-    from hitin.documents import Keys, documents_in
-    from hitin.files import Source
+    from hitin.documents import Keys, documents_of
 
     text_key, label_key, encoding = keys
     count = 0
-    for file in files:
-        with Source(file, encoding=encoding) as source:
-            for document in documents_in(source, Keys(text_key, label_key)):
-                paths.add(document.labels, document.file, document.line)
-                if progress and count % 512 == 0:
-                    progress(source.name, source.position, source.size)
-                count += 1
+    for document in documents_of(files, Keys(text_key, label_key), encoding=encoding, progress=progress):
+        paths.add(document.labels, document.file, document.line)
+        count += 1
     return count
 
 

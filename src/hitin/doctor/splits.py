@@ -64,7 +64,7 @@ class Split:
         trouble = trouble_in(document.text)
         if trouble:
             self._add("encoding", document, ascii(trouble))
-        self._prints.append(print_of(document.text))
+        self._prints.append(print_of(words))
         self._lines.append(document.line or 0)
         return True
 
