@@ -131,7 +131,7 @@ class TextRCNN(TextEncoder):
         scales them up, and at thousands of labels all of them are small.
         """
         with torch.autocast(words.device.type, enabled=False):
-            if not self.packs or words.is_cuda:
+            if not self.packs or words.is_cuda or torch.is_grad_enabled():
                 return self._read_padded(words, lengths)
             packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
             tokens, _ = pad_packed_sequence(self.gru(packed)[0], batch_first=True, total_length=words.shape[1])
@@ -141,7 +141,8 @@ class TextRCNN(TextEncoder):
         """The same without packing: each way reads to the end of the batch, the way back from a document's last word.
 
         What is read at padding comes after all words and so reaches none of them. On a GPU it is several times
-        faster: a packed batch is a different piece of work for each step in time, and each time anew.
+        faster: a packed batch is a different piece of work for each step in time, and each time anew. With gradients
+        it is twice as fast on a CPU: those of a packed batch are as large as the batch, once more for each step.
         """
         places = torch.arange(words.shape[1], device=words.device)
         mask = token_mask(lengths, words.shape[1], words.device)
