@@ -29,7 +29,7 @@ from hitin.commands.train import train
 from hitin.commands.tune import tune
 from hitin.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_json, file_progress, print_tables, warn
 from hitin.errors import HitinError, printable
-from hitin.launching import has_launcher
+from hitin.launching import end_at_once, has_launcher
 
 if TYPE_CHECKING:
     from hitin.doctor.facts import CheckUp
@@ -84,7 +84,12 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     let_idle_threads_sleep()
     unwind_on_kills()
-    app()
+    try:
+        app()
+    except SystemExit as ending:
+        if has_launcher():
+            end_at_once(ending.code)
+        raise
 
 
 def unwind_on_kills() -> None:

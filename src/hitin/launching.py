@@ -1,5 +1,6 @@
 """Several processes that train together on this machine, started by torch's launcher."""
 
+import atexit
 import logging
 import os
 import signal
@@ -7,7 +8,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from hitin.errors import HitinError, InputError
 from hitin.processor import cores
@@ -30,6 +31,18 @@ def has_launcher() -> bool:
 def is_launched() -> bool:
     """Whether `launch` started this process: what ends them all is then told by the process that did."""
     return has_launcher() and LAUNCHED in os.environ
+
+
+def end_at_once(code: object) -> NoReturn:
+    """End this process, one of several that trained together, without taking the interpreter down first.
+
+    While that goes on, gloo's threads may still have a tensor to let go of, and to try it aborts the process. The group
+    has been closed by then, but DistributedDataParallel leaves it, and its threads, alive (seen with torch 2.13).
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def launch(processes: int, arguments: Sequence[str], device: str) -> int:
