@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitin.batches import Batch, Epochs, Examples, by_length, shuffled
+from hitin.batches import Batch, Epochs, Examples, by_length, multiple_for, shuffled
 from hitin.tokens import Ragged
 
 LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=60).map(np.array)
@@ -138,17 +138,26 @@ def test_epochs_know_how_many_batches_and_steps_they_have(
     assert known.steps_before(epochs, batches_a_step) == steps
 
 
-def test_lengths_in_multiples_add_padding_alone() -> None:
-    rows = np.arange(3)
-    plain, padded = examples().batch(rows), examples().in_multiples(8).batch(rows)
-    assert plain.ids is not None
-    assert padded.ids is not None
-    assert padded.ids.shape == (3, 8)
-    assert padded.ids[:, :3].tolist() == plain.ids.tolist()
-    assert not padded.ids[:, 3:].any()
-    assert plain.lengths is not None
-    assert padded.lengths is not None
-    assert padded.lengths.tolist() == plain.lengths.tolist()
+def test_lengths_in_multiples_add_padding_alone_and_no_more_than_the_longest_document_has() -> None:
+    long = Examples(Ragged.of([[5, 6, 7], [8], list(range(2, 12)), [9] * 6]), Ragged.of([[]] * 4), label_count=3)
+    for rows, length in (([0, 1], 8), ([3], 8), ([0, 2], 10)):
+        plain, padded = long.batch(np.array(rows)), long.in_multiples(8).batch(np.array(rows))
+        assert plain.ids is not None
+        assert padded.ids is not None
+        shortest = plain.ids.shape[1]
+        assert padded.ids.shape == (len(rows), length)
+        assert padded.ids[:, :shortest].tolist() == plain.ids.tolist()
+        assert not padded.ids[:, shortest:].any()
+        assert plain.lengths is not None
+        assert padded.lengths is not None
+        assert padded.lengths.tolist() == plain.lengths.tolist()
+
+
+def test_batches_of_long_documents_have_few_lengths_and_those_of_short_ones_little_padding() -> None:
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    short, long = np.array([1, 12, 40]), np.array([3, 100, 200])
+    assert [multiple_for(cpu, lengths) for lengths in (short, long)] == [1, 8]
+    assert [multiple_for(gpu, lengths) for lengths in (short, long)] == [8, 8]
 
 
 def test_a_batch_takes_the_numbers_of_another() -> None:

@@ -13,6 +13,8 @@ from hitin.tokens import Ragged
 
 Rows = NDArray[np.int64]
 _POOL = 50  # batches whose documents are sorted by length together: enough for little padding, few for much chance
+_MULTIPLE = 8  # of tokens
+_LONG = 64  # tokens of a document, in the mean: from there on so much padding costs nothing
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Examples:
     vectors: Tensor | None = None
     """Of a frozen encoder, one for each document."""
     multiple: int = 1
-    """The lengths of batches are multiples of it. On a GPU, what is prepared for a length serves more batches."""
+    """The lengths of batches are multiples of it (`multiple_for`)."""
     in_pairs: bool = False
     """Whether batches name the labels of their documents in place of a table by all labels."""
     judgements: Judgements | None = None
@@ -88,6 +90,16 @@ class Examples:
             return Batch(None, None, targets, self.vectors[torch.from_numpy(rows)], pairs, aims)
         ids = torch.from_numpy(self.tokens.padded(rows, multiple=self.multiple))
         return Batch(ids, torch.from_numpy(self.tokens.lengths[rows]), targets, None, pairs, aims)
+
+
+def multiple_for(device: torch.device, lengths: NDArray[np.int64]) -> int:
+    """What the lengths of batches of documents with these lengths are best multiples of, so that there are few of them.
+
+    On a GPU, what is prepared for a length serves more batches. On a CPU, memory that was taken for one length is
+    seldom of use for another: TextRCNN, with 128 documents of 40 to 256 words a batch, has taken 3.2 GB after 140
+    batches of any length and takes more with each, but 1.7 GB with multiples of eight, and no more.
+    """
+    return _MULTIPLE if device.type == "cuda" or lengths.mean() >= _LONG else 1
 
 
 @dataclass(frozen=True)

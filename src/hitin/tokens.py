@@ -51,9 +51,14 @@ class Ragged:
         return np.diff(self.starts)
 
     def padded(self, rows: NDArray[np.int64], padding: int = PAD, multiple: int = 1) -> NDArray[np.int64]:
-        """(rows, longest of them or the next `multiple`): the values, and the padding after them."""
+        """(rows, longest of them): the values, and the padding after them.
+
+        The length is a `multiple`, or that of the longest row that there is: more may be too much for what reads it.
+        """
         lengths = self.lengths[rows]
-        longest = -(-max(int(lengths.max(initial=0)), 1) // multiple) * multiple
+        longest = max(int(lengths.max(initial=0)), 1)
+        if multiple > 1:
+            longest = max(longest, min(-(-longest // multiple) * multiple, int(self.lengths.max())))
         inside = np.arange(longest) < lengths[:, None]
         table = np.full(inside.shape, padding, dtype=np.int64)
         table[inside] = self._values_of(rows)

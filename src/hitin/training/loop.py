@@ -14,7 +14,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from hitin.batches import Epochs, Examples, Rows
+from hitin.batches import Epochs, Examples, Rows, multiple_for
 from hitin.chance import own_chance
 from hitin.devices import accelerated, is_main_process, share
 from hitin.errors import HitinError, counted
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from hitin.neural import NeuralModel
 
 _READ_EVERY = 10  # steps between looks at the loss, for each of which a GPU is waited for
-_MULTIPLE = 8  # of tokens: the lengths of batches on a GPU
 
 
 def train(
@@ -91,7 +90,7 @@ class _Trainer:
         self.processes, self.is_main = accelerator.num_processes, accelerator.is_main_process
         self.progress = Progress(fingerprint(model, train, val))
         self.model = model
-        multiple = _MULTIPLE if accelerator.device.type == "cuda" else 1
+        multiple = multiple_for(accelerator.device, train.tokens.lengths)
         self.train, self.val = train.in_multiples(multiple), val and val.in_multiples(multiple)
         self.epochs = Epochs(
             train.tokens.lengths,
