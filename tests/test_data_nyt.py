@@ -114,7 +114,19 @@ def test_a_list_of_other_labels_than_the_paper_has_is_told(tmp_path: Path) -> No
     assert notes[0].startswith(f"{tmp_path / 'labels'}: 3 labels, those above them included, where the paper has 166")
 
 
-def test_labels_that_no_training_article_has_are_refused(tmp_path: Path) -> None:
+def test_a_label_that_no_training_article_has_is_told(tmp_path: Path) -> None:
+    (tmp_path / "labels").write_text(f"{SPORTS}\n{WORLD}\nTop/News/Sport\nTop/Features/Books\n")
+    notes: list[str] = []
+    folder, ids = archive(tmp_path / "in"), lists(tmp_path / "ids")
+    write_nyt(folder, ids, tmp_path / "out", labels=tmp_path / "labels", note=notes.append)
+    told = "labels that no training article has: 3 (Top/Features, Top/Features/Books, Top/News/Sport)"
+    assert notes[-1].startswith(told)
+    notes.clear()
+    write_nyt(folder, ids, tmp_path / "out", note=notes.append)
+    assert not [note for note in notes if "no training article" in note]
+
+
+def test_labels_of_which_training_articles_have_none_are_refused(tmp_path: Path) -> None:
     folder, ids = archive(tmp_path / "in"), lists(tmp_path / "ids")
     (tmp_path / "labels").write_text("Top/Features/Books\nTop/Nonsense\n")  # the first for validation alone
     error = refused(folder, ids, tmp_path / "out", tmp_path / "labels")
@@ -238,7 +250,7 @@ def test_missing_articles_and_months_are_named(tmp_path: Path) -> None:
     folder = archive(tmp_path / "in")
     (folder / "data" / "1987" / "01.tgz").unlink()
     error = refused(folder, lists(tmp_path / "ids"), tmp_path / "out")
-    assert error.message.startswith("2 of the listed articles are not in the archive: 1987/01/01/0000001.xml, 1987")
+    assert error.message.startswith("listed articles that are not in the archive: 2 (1987/01/01/0000001.xml, 1987")
     assert "months or years are not there at all: 1987/01" in str(error)
 
 
@@ -249,7 +261,7 @@ def test_a_month_that_was_unpacked_in_part_is_told_with_its_archive(tmp_path: Pa
     (day / "0000001.XML").write_bytes(article((SPORTS,)))
     (folder / "data" / "1987" / "02").mkdir()
     error = refused(folder, lists(tmp_path / "ids"), tmp_path / "out")
-    assert "2 of the listed articles are not in the archive" in error.message
+    assert "listed articles that are not in the archive: 2 (" in error.message
     assert f"{day.parent} was read, although 01.tgz lies beside it" in str(error)
 
 

@@ -19,8 +19,8 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from hitin import InputError, Taxonomy, read_documents
-from hitin.datasets import reuters
-from hitin.datasets.rcv1 import TRAINING_STORIES, read_hierarchy, read_training, split_stories, write_rcv1
+from hitin.datasets import rcv1, reuters
+from hitin.datasets.rcv1 import TRAINING_STORIES, read_hierarchy, read_list, split_stories, write_rcv1
 from hitin.datasets.rcv1_folder import HIERARCHY, TEST, TOPICS, TRAINING
 from tests.conftest import Run
 
@@ -268,9 +268,9 @@ def test_of_a_list_of_all_stories_the_first_are_for_training_and_the_paper_holds
     numbers = list(range(2286, 2286 + TRAINING_STORIES + 50))
     (tmp_path / "ids").write_text("\n".join(map(str, numbers)))
     notes: list[str] = []
-    training = read_training(tmp_path / "ids", notes.append)
-    assert training == numbers[:TRAINING_STORIES]
+    assert read_list(tmp_path / "ids", notes.append) == numbers
     assert "the first 23,149 of 23,199" in notes[0]
+    training = numbers[:TRAINING_STORIES]
     splits = split_stories(training)
     val = {number for number, split in splits.items() if split == "val"}
     assert (len(splits) - len(val), len(val)) == (20_833, 2_316)
@@ -352,16 +352,35 @@ def test_a_folder_with_the_training_stories_alone_says_which_archives_were_not_r
 def test_a_part_of_the_stories_is_told_by_how_many_are_missing(tmp_path: Path) -> None:
     folder = discs(tmp_path / "in")
     shutil.rmtree(folder / "disc2")
-    assert "3 of the stories that it names are not there: 26160, 30001, 810596" in str(
-        refused(folder, tmp_path / "out")
-    )
+    error = refused(folder, tmp_path / "out")
+    assert error.message == "stories that it names and that are not there: 3 (26160, 30001, 810596)"
     (tmp_path / "ids").write_text("2286\n2287\n999999\n")
     error = refused(discs(tmp_path / "whole"), tmp_path / "out", tmp_path / "ids")
-    assert error.message == "1 of the stories that it names are not there: 999999"
+    assert error.message == "stories that it names and that are not there: 1 (999999)"
     assert error.file == str(tmp_path / "ids")  # not that of the topics
     folder = token_files(tmp_path / "tokens")
     (folder / TEST[3]).write_text(tokens([26151]))
-    assert "the story 26151 comes twice" in str(refused(folder, tmp_path / "out"))
+    told = str(refused(folder, tmp_path / "out"))
+    assert "the story 26151 comes twice" in told
+    assert "Is one of the token files a copy of another?" in told
+
+
+def test_without_the_list_of_topics_a_part_of_the_stories_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rcv1, "TRAINING_STORIES", len(TRAIN))
+    monkeypatch.setattr(rcv1, "VALIDATION_STORIES", 1)
+    folder = discs(tmp_path / "in")
+    (folder / TOPICS).unlink()
+    shutil.rmtree(folder / "disc2")
+    notes: list[str] = []
+    write_rcv1(folder, tmp_path / "part", note=notes.append)
+    assert "5 stories with topics, where RCV1-v2 has 804,414: a part of them?" in notes
+    (folder / TRAINING).unlink()
+    (folder / "rcv1v2-ids.dat").write_text("\n".join(map(str, STORIES)))
+    error = refused(folder, tmp_path / "out")
+    assert error.message == "stories that it names and that are not there: 3 (26160, 30001, 810596)"
+    assert error.file == str(folder / "rcv1v2-ids.dat")
 
 
 def test_zips_beside_what_was_in_them_are_told(tmp_path: Path) -> None:

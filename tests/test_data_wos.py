@@ -154,6 +154,12 @@ def test_the_distribution_may_be_a_folder_or_a_zip(tmp_path: Path) -> None:
         archive.writestr("WebOfScience/WOS46985/X.txt", "texts")
         archive.write(folder / "Meta-data" / "Data.xlsx", "WebOfScience/Meta-data/Data.xlsx")
     assert wos(packed) == expected
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:  # as of a page where the files of a set are downloaded
+        archive.write(packed, "set/WebOfScience.zip")
+    assert wos(tmp_path / "all.zip") == expected
+    with zipfile.ZipFile(tmp_path / "text.zip", "w") as archive:
+        archive.write(write_text(tmp_path / "export.txt", rows_of()), "Meta-data/Data.txt")
+    assert wos(tmp_path / "text.zip") == expected
     (folder / "Meta-data" / "Data.xlsx").unlink()
     write_text(folder / "Meta-data" / "Data.txt", rows_of())
     assert wos(folder) == expected
@@ -328,11 +334,11 @@ def test_a_spoilt_cell_is_told_with_its_row(tmp_path: Path, column: str, value: 
 @pytest.mark.parametrize(
     ("abstract", "words"),
     [
-        ("  ", "row 5 has no abstract"),
-        ("#NAME?", "row 5 has an error of a spreadsheet program"),
-        ("#######", "row 5 has an error of a spreadsheet program"),
-        ("x" * 32_767, "row 5 has an abstract cut"),
-        ("x" * 32_768, "row 5 has an abstract longer than a cell may be"),
+        ("  ", "document 4 has no abstract"),
+        ("#NAME?", "document 4 has an error of a spreadsheet program"),
+        ("#######", "document 4 has an error of a spreadsheet program"),
+        ("x" * 32_767, "document 4 has an abstract cut"),
+        ("x" * 32_768, "document 4 has an abstract longer than a cell may be"),
     ],
 )
 def test_an_abstract_that_is_no_text_any_more_is_told_and_its_row_stays(
@@ -361,6 +367,8 @@ def test_where_the_table_may_be_is_told(tmp_path: Path) -> None:
     assert "Unpack it, and give the folder." in told(packed / "WebOfScience.tar.gz")
     (packed / "Data.xls").write_bytes(bytes.fromhex("D0CF11E0A1B11AE1"))
     assert "Save the sheet as .xlsx" in told(packed / "Data.xls")
+    (packed / "Data.xls").rename(packed / "Data.xlsx")
+    assert "an old spreadsheet, or one with a password" in told(packed / "Data.xlsx")
 
 
 def test_spreadsheets_of_other_kinds_are_told(tmp_path: Path) -> None:
@@ -382,10 +390,34 @@ def test_spreadsheets_of_other_kinds_are_told(tmp_path: Path) -> None:
         wos(table)
 
 
+def test_a_table_in_a_zip_is_told_of_by_the_name_of_the_zip(tmp_path: Path) -> None:
+    for name, rows in (("spoilt", changed(rows_of(), 3, "Domain", "")), ("whole", rows_of())):
+        write_text(tmp_path / "Data.txt", rows)
+        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(tmp_path / "Data.txt", "Meta-data/Data.txt")
+    with pytest.raises(InputError, match="not a name") as caught:
+        wos(tmp_path / "spoilt.zip")
+    assert caught.value.place == f"{tmp_path / 'spoilt.zip'}:5"
+    data = bytearray((tmp_path / "whole.zip").read_bytes())
+    data[200] ^= 0xFF
+    (tmp_path / "whole.zip").write_bytes(data)
+    with pytest.raises(InputError, match="the zip is damaged or cut short") as caught:
+        wos(tmp_path / "whole.zip")
+    assert caught.value.file == str(tmp_path / "whole.zip")
+
+
+def test_documents_are_told_of_by_the_ids_they_are_written_with(tmp_path: Path) -> None:
+    rows = changed(changed(rows_of(), 1, "Abstract", "one\ntwo\nthree"), 3, "Abstract", "")
+    for table in (write_text(tmp_path / "Data.txt", rows), write_sheet(tmp_path / "Data.xlsx", rows)):
+        found = wos(table)
+        assert [document.id for document in found.documents if not document.text] == ["4"]
+        assert any("document 4 has no abstract" in said for said in found.warnings)
+
+
 def test_an_empty_cell_of_a_spreadsheet_is_an_empty_abstract(tmp_path: Path) -> None:
     found = wos(write_sheet(tmp_path / "Data.xlsx", changed(rows_of(), 49, "Abstract", None)))
     assert found.documents[49].text == ""
-    assert any("row 51 has no abstract" in said for said in found.warnings)
+    assert any("document 50 has no abstract" in said for said in found.warnings)
 
 
 def test_wrong_files_are_named_as_such(tmp_path: Path, run: Run) -> None:
@@ -399,7 +431,7 @@ def test_wrong_files_are_named_as_such(tmp_path: Path, run: Run) -> None:
     assert "there is no such file" in error(tmp_path / "nothing")
     only_numbers = tmp_path / "numbers"
     write_text(only_numbers / "WOS46985" / "X.txt", [])
-    assert "X.txt and the like hold numbers" in error(only_numbers)
+    assert "X.txt and the like hold texts and numbers" in error(only_numbers)
     header = tuple(name for name in HEADER if name != "Domain")
     for table in (
         write_text(tmp_path / "few.txt", [row[:6] for row in rows_of()], header=header),

@@ -160,11 +160,18 @@ def _documents(
     articles: Iterable[Article], wanted: Mapping[int, Listed], known: frozenset[str], note: Note
 ) -> Iterator[tuple[Split, Document]]:
     closed = {_joined(label.split("/")[:end]) for label in known for end in range(2, label.count("/") + 2)}
-    without = 0
+    without, unmet = 0, set(closed)
     for article in articles:
         labels = tuple(label for label in article.labels if label in closed)
         without += not labels
-        yield wanted[article.number].split, Document(article.text, labels, f"{article.number:07}")
+        split = wanted[article.number].split
+        if split == "train":
+            unmet.difference_update(labels)
+        yield split, Document(article.text, labels, f"{article.number:07}")
+    if unmet:
+        note(
+            f"labels that no training article has: {len(unmet):,} ({listed(sorted(unmet), 5)}). Are they spelt rightly?"
+        )
     if without:
         note(f"articles without any of the labels, which are written without: {without:,}")
 
@@ -259,7 +266,7 @@ def _missing(missing: Mapping[int, Listed], looked: Iterable[Month]) -> InputErr
             months += f"{month.path} was read, although {month.unread.name} lies beside it: unpack that again. "
             break
     return InputError(
-        f"{len(named):,} of the listed articles are not in the archive: {listed(named, 5)}",
+        f"listed articles that are not in the archive: {len(named):,} ({listed(named, 5)})",
         kind="missing-documents",
         remedy=f"{months}Is the archive whole, and are the lists those of this archive?",
     )

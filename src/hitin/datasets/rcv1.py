@@ -30,6 +30,8 @@ VALIDATION_STORIES = 2_316
 
 _EDGE = re.compile(r"parent:\s*(\S+)\s+child:\s*(\S+)")
 
+_ONCE = "Keep either the zips or what was in them, and each once."
+
 Note = Callable[[str], None]
 Labels = tuple[str, ...]
 
@@ -51,11 +53,13 @@ def write_rcv1(
     found = find_rcv1(Path(source), None if ids is None else Path(ids))
     taxonomy = read_hierarchy(found.hierarchy)
     given = read_topics(found.topics, taxonomy) if found.topics else None
-    splits = split_stories(read_training(found.training, note))
+    listed_stories = read_list(found.training, note)
+    splits = split_stories(listed_stories[:TRAINING_STORIES])
     if given is not None and len(given) != ALL_STORIES:
         note(f"{found.topics}: topics of {len(given):,} stories, where RCV1-v2 has {ALL_STORIES:,}: a part of them?")
     stories = xml_stories(found.days, advance) if found.days else token_stories(found.tokens, advance)
-    return write_data(out, taxonomy, _Selection(taxonomy, given, splits, found, note).documents(stories))
+    selection = _Selection(taxonomy, given, listed_stories, splits, found, note)
+    return write_data(out, taxonomy, selection.documents(stories))
 
 
 def read_hierarchy(path: Path) -> Taxonomy:
@@ -101,8 +105,11 @@ def read_topics(path: Path, taxonomy: Taxonomy) -> dict[int, Labels]:
     return {number: closed(topics) for number, topics in pairs.items()}
 
 
-def read_training(path: Path, note: Note) -> list[int]:
-    """The numbers of the stories for training, in rising order: of a token file, a list, or a list of all stories."""
+def read_list(path: Path, note: Note) -> list[int]:
+    """The numbers in a token file, a list of the stories for training, or one of all stories; in rising order.
+
+    Those for training are the first of them, `TRAINING_STORIES` at the most.
+    """
     with Source(path, encoding="latin-1") as source:
         is_tokens = source.first_line.startswith(".I")
         numbers = [] if is_tokens else [listed_number(line, source) for line in source.lines() if line.strip()]
@@ -113,10 +120,9 @@ def read_training(path: Path, note: Note) -> list[int]:
         raise _bad_numbers(path, f"the story {twice[0]} comes twice")
     if numbers != sorted(numbers):
         note(f"{path}: the stories are not in the order of the distribution; they were sorted by their numbers")
-    if not is_tokens and len(numbers) > TRAINING_STORIES:
+    if len(numbers) > TRAINING_STORIES:
         note(f"{path}: the first {TRAINING_STORIES:,} of {len(numbers):,} stories are for training")
-        return sorted(numbers)[:TRAINING_STORIES]
-    if len(numbers) != TRAINING_STORIES:
+    if len(numbers) < TRAINING_STORIES:
         note(f"{path}: {len(numbers):,} stories for training, where LYRL2004 has {TRAINING_STORIES:,}: a part of them?")
     return sorted(numbers)
 
@@ -136,6 +142,8 @@ class _Selection:
 
     taxonomy: Taxonomy
     given: dict[int, Labels] | None
+    listed: list[int]
+    """Of the list of those for training, which may be one of all stories."""
     splits: dict[int, Split]
     found: Rcv1Folder
     note: Note
@@ -146,7 +154,8 @@ class _Selection:
         labels_of = self._as_given if self.given is not None else self._as_in_story()
         for story in stories:
             if story.number in seen:
-                raise _bad_story(story, "comes twice", "Keep either the zips or what was in them, and each once.")
+                remedy = "Is one of the token files a copy of another?" if self.found.tokens else _ONCE
+                raise _bad_story(story, "comes twice", remedy)
             seen.add(story.number)
             if not (labels := labels_of(story)):
                 left_out += 1
@@ -156,6 +165,8 @@ class _Selection:
                 first_of_test = min(story.number, first_of_test or story.number)
             yield split, Document(story.text, labels, str(story.number))
         self._check_whole(seen)
+        if self.given is None and (count := len(seen) - left_out) != ALL_STORIES:
+            self.note(f"{count:,} stories with topics, where RCV1-v2 has {ALL_STORIES:,}: a part of them?")
         self._remark(left_out, first_of_test)
 
     def _as_given(self, story: Story) -> Labels:
@@ -189,10 +200,10 @@ class _Selection:
 
     def _check_whole(self, seen: set[int]) -> None:
         """All stories that have topics, and all for training, must have come."""
-        for file, named in ((self.found.topics, self.given or {}), (self.found.training, self.splits)):
-            if wanted := sorted(named.keys() - seen):
+        for file, named in ((self.found.topics, self.given or ()), (self.found.training, self.listed)):
+            if wanted := sorted(set(named) - seen):
                 raise InputError(
-                    f"{len(wanted):,} of the stories that it names are not there: {_few(wanted)}",
+                    f"stories that it names and that are not there: {len(wanted):,} ({_few(wanted)})",
                     kind="missing-documents",
                     file=str(file),
                     remedy="Is the download whole? The two discs have 365 zips; there are five token files. If it is, "

@@ -7,7 +7,7 @@ that this order is what they rest upon; being second hand, it is remarked upon, 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -70,7 +70,8 @@ def wos(path: str | Path, *, encoding: str | None = None) -> Wos:
     )
     domains, order = Counter(row.domain for row in rows), order_of(labels)
     notes = (*_merged(rows, labels), *_renamed(names))
-    warnings = (*_wrong_cells(rows), *_other_codes(rows), *_unlike_wos(domains, order))
+    numbered = dict(enumerate(rows, start=1))
+    warnings = (*_wrong_cells(numbered), *_other_codes(numbered), *_unlike_wos(domains, order))
     taxonomy = Taxonomy.from_paths(dict.fromkeys(document.labels for document in documents))
     return Wos(taxonomy, documents, domains, order, notes, warnings)
 
@@ -138,7 +139,7 @@ def _check_domains(rows: Iterable[Row], file: str) -> None:
         if known.domain != row.domain:
             raise InputError(
                 f"code {row.code} is of the domain {shown(row.domain)} here and of {shown(known.domain)} in "
-                f"row {known.line:,}: the columns do not belong together",
+                f"line {known.line:,}: the columns do not belong together",
                 kind="bad-row",
                 file=file,
                 line=row.line,
@@ -159,30 +160,34 @@ def _renamed(names: dict[Label, str]) -> list[str]:
     return [f"the area {area} of {domain} is called {name}" for (domain, area), name in names.items() if area != name]
 
 
-def _wrong_cells(rows: Sequence[Row]) -> list[str]:
+def _wrong_cells(rows: Mapping[int, Row]) -> list[str]:
     """Abstracts that are no texts any more. Their rows stay, for the splits go by the number of the row."""
-    kinds = {
-        "no abstract": [row for row in rows if not row.abstract.strip()],
-        "an error of a spreadsheet program for an abstract": [row for row in rows if is_spoilt(row.abstract)],
-        "an abstract cut at the longest that a cell may be": [row for row in rows if len(row.abstract) == LONGEST_CELL],
-        "an abstract longer than a cell may be, perhaps several rows in one": [
-            row for row in rows if len(row.abstract) > LONGEST_CELL
-        ],
+    kinds: dict[str, Callable[[str], bool]] = {
+        "no abstract": lambda abstract: not abstract.strip(),
+        "an error of a spreadsheet program for an abstract": is_spoilt,
+        "an abstract cut at the longest that a cell may be": lambda abstract: len(abstract) == LONGEST_CELL,
+        "an abstract longer than a cell may be, perhaps several rows in one": lambda abstract: (
+            len(abstract) > LONGEST_CELL
+        ),
     }
-    return [f"{_at(found)} {'has' if len(found) == 1 else 'have'} {what}" for what, found in kinds.items() if found]
+    told = []
+    for what, is_wrong in kinds.items():
+        if found := [number for number, row in rows.items() if is_wrong(row.abstract)]:
+            told.append(f"{_documents(found)} {'has' if len(found) == 1 else 'have'} {what}")
+    return told
 
 
-def _other_codes(rows: Sequence[Row]) -> list[str]:
+def _other_codes(rows: Mapping[int, Row]) -> list[str]:
     """Whether `Y` seems to belong to other rows. A few that differ are the table's own: its code 1-9 is said to have
     two."""
     counts: dict[int, Counter[str]] = {}
-    for row in rows:
+    for row in rows.values():
         counts.setdefault(row.y, Counter())[row.code] += 1
     usual = {y: codes.most_common(1)[0][0] for y, codes in counts.items()}
-    odd = [row for row in rows if row.code != usual[row.y]]
+    odd = [number for number, row in rows.items() if row.code != usual[row.y]]
     if len(odd) * _FEW <= len(rows):
         return []
-    return [f"{_at(odd)}: Y1 and Y2 are others than in most rows of the same Y; is the column intact?"]
+    return [f"{_documents(odd)}: Y1 and Y2 are others than in most rows of the same Y; is the column intact?"]
 
 
 def _unlike_wos(domains: Counter[str], order: str) -> list[str]:
@@ -203,6 +208,6 @@ def _unlike_wos(domains: Counter[str], order: str) -> list[str]:
     return []
 
 
-def _at(rows: Sequence[Row]) -> str:
-    """`row 5`, `rows 5, 7, 12, ...`"""
-    return f"row{'s' * (len(rows) > 1)} {listed([f'{row.line}' for row in rows], 5)}"
+def _documents(numbers: Sequence[int]) -> str:
+    """`document 5`, `documents 5, 7, 12, ...`: by the ids that they are written with."""
+    return f"document{'s' * (len(numbers) > 1)} {listed(list(map(str, numbers)), 5)}"

@@ -29,6 +29,8 @@ _UNREADABLE = (  # of zipfile, zlib, the library, and whichever reader of XML it
     *(zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError),
     *(AttributeError, LookupError, ValueError, TypeError, SyntaxError),
 )
+_OLD_OR_PROTECTED = bytes.fromhex("D0CF11E0")
+_SAVE = "Save the sheet as .xlsx without a password, or as text with tabs in between (UTF-8)."
 _ORIGINAL = f"Give the folder as it was unpacked, or its {SPREADSHEET}."
 
 
@@ -67,37 +69,44 @@ def _where_it_may_be(folder: Path) -> str:
             return f"Give {near}, which has {SPREADSHEET}."
     if packed := sorted(path for path in folder.iterdir() if path.name.lower().endswith((".zip", *_PACKED))):
         return f"{remedy} Is it still packed in {packed[0].name}? Unpack that."
-    return (
-        f"X.txt and the like hold numbers, not the names of labels. {remedy}" if any(folder.rglob("X.txt")) else remedy
-    )
+    others = "X.txt and the like hold texts and numbers, not the names of labels. "
+    return f"{others}{remedy}" if any(folder.rglob("X.txt")) else remedy
 
 
 def read_rows(table: Path, *, encoding: str | None = None) -> Iterator[Row]:
-    """The rows of a table: of a spreadsheet, of a zip that holds one, or of text in columns."""
+    """The rows of a table: of a spreadsheet, of text in columns, or of a zip that holds one."""
     _refuse_others(table)
-    cells = _spreadsheet_cells(table) if _is_zip(table) else _text_cells(table, encoding)
-    for line, values in cells:
-        yield _row(table, line, values)
+    with _unpacked(table) as file:
+        try:
+            cells = _spreadsheet_cells(file) if _begins(file, ZIP) else _text_cells(file, encoding)
+            for line, values in cells:
+                yield _row(line, values)
+        except InputError as error:
+            error.file = str(table)
+            raise
 
 
 def _refuse_others(table: Path) -> None:
-    """Files that are neither, by their names."""
+    """Files that are neither, by their names or how they begin."""
+    if _begins(table, _OLD_OR_PROTECTED):
+        problem = "an old spreadsheet, or one with a password, is not read"
+        raise InputError(problem, kind="unreadable", file=str(table), remedy=_SAVE)
     remedy = ""
     if table.name.lower().endswith(_PACKED):
         remedy = "Unpack it, and give the folder."
     elif table.suffix.lower() in (".xls", ".xlsb", ".ods"):
-        remedy = "Save the sheet as .xlsx, or as text with tabs in between (UTF-8)."
+        remedy = _SAVE
     if remedy and table.is_file():
         raise InputError(f"a {table.suffix} is not read", kind="unreadable", file=str(table), remedy=remedy)
 
 
-def _row(table: Path, line: int, values: Sequence[object]) -> Row:
+def _row(line: int, values: Sequence[object]) -> Row:
     y1, y2, y, domain, area, abstract = values
     try:
         codes = (_number("Y1", y1), _number("Y2", y2), _number("Y", y))
         names = (_name("Domain", domain), _name("area", area))
     except InputError as error:
-        error.file, error.line = str(table), line
+        error.line = line
         raise
     return Row(line, *codes, *names, "" if abstract is None else str(abstract))
 
@@ -142,19 +151,15 @@ def _wanted(available: Sequence[str], where: str = "") -> list[str]:
 
 def _text_cells(table: Path, encoding: str | None) -> Iterator[tuple[int, list[object]]]:
     with Source(table, encoding=encoding) as source:
-        try:
-            columns: RecordFormat = "tsv" if "\t" in source.first_line else "csv"
-            for line, record in read_records(source, columns=_wanted, format=columns):
-                yield line, list(record.values())
-        except InputError as error:
-            error.file = error.file or source.name
-            raise
+        columns: RecordFormat = "tsv" if "\t" in source.first_line else "csv"
+        for line, record in read_records(source, columns=_wanted, format=columns):
+            yield line, list(record.values())
 
 
-def _is_zip(table: Path) -> bool:
+def _begins(table: Path, sign: bytes) -> bool:
     try:
         with table.open("rb") as file:
-            return file.read(len(ZIP)) == ZIP
+            return file.read(len(sign)) == sign
     except OSError:
         return False  # of which reading it as text tells more
 
@@ -163,23 +168,21 @@ def _spreadsheet_cells(table: Path) -> Iterator[tuple[int, list[object]]]:
     openpyxl = need("openpyxl", extra="data", purpose="A spreadsheet (.xlsx)")
     row = 0
     try:
-        with _spreadsheet_file(table) as file, warnings.catch_warnings():
+        with table.open("rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # styles it does not know, and the like
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             sheet = book.worksheets[0]
             sheet.reset_dimensions()  # what a sheet says of its own size may be wrong
             for row, values in _numbered(sheet):
                 yield row, values
-    except InputError as error:
-        error.file = error.file or str(table)
+    except InputError:
         raise
     except _UNREADABLE as error:
-        raise InputError(
-            f"the spreadsheet is damaged or cut short after row {row} ({first_line(error)})",
-            kind="unreadable",
-            file=str(table),
-            remedy="Download it again.",
-        ) from error
+        raise _damaged(f"the spreadsheet is damaged or cut short after row {row}", error) from error
+
+
+def _damaged(problem: str, error: Exception) -> InputError:
+    return InputError(f"{problem} ({first_line(error)})", kind="unreadable", remedy="Download it again.")
 
 
 def _numbered(sheet: Any) -> Iterator[tuple[int, list[object]]]:
@@ -203,21 +206,38 @@ def _unescaped(cell: object) -> object:
 
 
 @contextmanager
-def _spreadsheet_file(table: Path) -> Iterator[IO[bytes]]:
-    """The spreadsheet itself, or a temporary copy of the one in a zip."""
-    with zipfile.ZipFile(table) as archive:
-        names = archive.namelist()
-        if _WORKBOOK not in names:
-            inside = next((name for name in names if f"/{name}".endswith(f"/{SPREADSHEET}")), None)
-            if inside is None:
-                raise InputError(
-                    f"neither a spreadsheet nor a zip with {SPREADSHEET} in it; it holds: {listed(names)}",
-                    kind="missing-file",
-                    remedy="Unpack it, and give the folder.",
-                )
-            with tempfile.TemporaryFile() as copy, archive.open(inside) as packed:
-                shutil.copyfileobj(packed, copy)
-                yield copy
-            return
-    with table.open("rb") as file:
-        yield file
+def _unpacked(table: Path) -> Iterator[Path]:
+    """The table itself, or a temporary copy of the one in a zip; the zip may lie in that of all files of the set."""
+    if not _begins(table, ZIP):
+        yield table
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            yield _taken_out(table, Path(folder))
+        except InputError as error:
+            error.file = str(table)
+            raise
+
+
+def _taken_out(packed: Path, folder: Path, *, deeper: bool = True) -> Path:
+    """The table in a zip, laid into a folder; or the zip itself, if it is a spreadsheet."""
+    try:
+        with zipfile.ZipFile(packed) as archive:
+            names = archive.namelist()
+            if _WORKBOOK in names:
+                return packed
+            zips = [name for name in names if name.lower().endswith(".zip")] if deeper else []
+            inside = [name for place in PLACES for name in names if f"/{name}".endswith(f"/{place}")] or zips
+            if inside:
+                copy = folder / Path(inside[0]).name
+                with archive.open(inside[0]) as source, copy.open("wb") as target:
+                    shutil.copyfileobj(source, target)
+    except _UNREADABLE as error:
+        raise _damaged("the zip is damaged or cut short", error) from error
+    if not inside:
+        raise InputError(
+            f"neither a spreadsheet nor a zip with {SPREADSHEET} in it; it holds: {listed(names)}",
+            kind="missing-file",
+            remedy="Unpack it, and give the folder.",
+        )
+    return _taken_out(copy, folder, deeper=False) if inside is zips else copy
