@@ -139,6 +139,7 @@ def test_the_presets_of_the_paper_train_as_it_says(name: str) -> None:
     width = 768 if encoder == "bert" else 512 if data == "rcv1" else 300
     said = {
         "height": 2,
+        "tree": "paper",
         "width": width,
         "pooling": "mean" if encoder == "bert" else "sum",
         "norm": "batch",
