@@ -23,7 +23,7 @@ from hitin.losses import LossSettings
 from hitin.methods import METHODS, NeuralMethod
 from hitin.methods.margins import LinearSettings
 from hitin.option_values import parse_option
-from hitin.settings import Run, TrainingSettings, presets, read_preset
+from hitin.settings import Run, TrainingSettings, idle_options, presets, read_preset
 from hitin.settings import options_of as options_of_run
 from tests.conftest import REPOSITORY, Write
 
@@ -41,7 +41,7 @@ NUMBERS: dict[str, st.SearchStrategy[Any]] = {
     "encoder": st.text(st.characters(exclude_categories=["Cs"])).filter(lambda name: name not in (*ENCODERS, "tfidf")),
     "vectors": st.text(st.characters(exclude_categories=["Cs"])),
     "shard": st.just(False),  # which goes with few others
-    "layer_decay": st.just(1.0),  # likewise
+    "layer_decay": st.floats(0.1, 1),
     "clean": st.just(""),  # goes with whole words alone: tests/test_cleaning.py
 }
 
@@ -80,7 +80,54 @@ def given_options(draw: st.DrawFn) -> dict[str, Any]:
     loss = draw(st.sampled_from(["bce", "focal", "asymmetric"]))
     if loss == "asymmetric":
         found |= {"clip": draw(PARTS), "gamma_negative": draw(st.floats(0, 9))}
-    return {"method": name, "encoder": encoder, "loss": loss, **own, **found}
+    given = {"method": name, "encoder": encoder, "loss": loss, **own, **found}
+    idle = idle_options(Run.unchecked(given))
+    return {option: value for option, value in given.items() if option not in idle}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tree_seed": 3}, "tree_seed is for random coding trees: that of tree=optimal is always the same"),
+        ({"tree_seed": 3, "tree": "taxonomy"}, "that of tree=taxonomy is always the same"),
+        ({"sync_norm": True}, "sync_norm is for the method hitin with norm=batch"),
+        ({"sync_norm": True, "method": "flat"}, "sync_norm is for the method hitin with norm=batch"),
+        ({"logit_dropout": 0.1, "method": "himatch"}, "logit_dropout is for the form of the published program"),
+        ({"layer_decay": 0.9}, "layer_decay goes with a transformer as the text encoder, not with textrcnn"),
+    ],
+)
+def test_options_that_mean_nothing_beside_the_others_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=re.escape(words)) as caught:
+        Run.of(**options)
+    assert "Leave it out" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tree_seed": 3, "tree": "random"},
+        {"sync_norm": True, "norm": "batch"},
+        {"sync_norm": True, "encoder": "bag"},
+        {"logit_dropout": 0.1, "method": "himatch", "fidelity": "upstream"},
+    ],
+)
+def test_options_that_mean_something_beside_the_others_are_taken(options: dict[str, Any]) -> None:
+    assert options_of_run(Run.of(**options)) >= set(options)
+
+
+@pytest.mark.parametrize("method", ["hiagm-tp", "hiagm-la", "htcinfomax", "himatch"])
+def test_methods_that_need_all_labels_are_not_given_some_of_them(method: str) -> None:
+    with pytest.raises(InputError, match=f"the method {method} needs all labels, not 3 negatives"):
+        Run.of(method=method, negatives=3)
+    assert Run.of(method="flat", negatives=3).loss.negatives == 3
+    with pytest.raises(InputError, match="needs all labels"):
+        Run.of(method="flat", negatives=3, fidelity="upstream")
+
+
+@pytest.mark.parametrize("name", ["cls", "self", "options"])
+def test_an_option_of_any_name_is_refused_as_unknown(name: str) -> None:
+    with pytest.raises(InputError, match=f"there is no option '{name}'"):
+        Run.of(**{name: 1})
 
 
 @given(given_options())

@@ -36,7 +36,6 @@ from hitin.methods.interface import Facts, Method
 from hitin.model import Advance, Model
 from hitin.names import PATH_SEPARATOR
 from hitin.network import Network, for_use, logits_of
-from hitin.option_values import bad_option
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.teaching import check_teacher, judgements
@@ -84,11 +83,6 @@ class NeuralModel(Model):
             if warning and watcher:
                 watcher.note(f"warning: {warning}")
             method = module(taxonomy, encoder.widths, run.method)
-        if run.loss.negatives and not method.is_linear:
-            problem = (
-                f"the method {run.method_name} needs all labels, not {run.loss.negatives:,} negatives of each batch"
-            )
-            raise bad_option(problem, "Leave out negatives, or choose the method hitin or flat.")
         return cls(Network(encoder, method), tokenizer, taxonomy, run, coverage)
 
     @classmethod

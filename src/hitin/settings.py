@@ -125,6 +125,7 @@ class Run:
     @classmethod
     def of(
         cls,
+        /,
         *,
         method: str | None = None,
         encoder: str | None = None,
@@ -144,6 +145,11 @@ class Run:
             if given and _is_wrong_in(given | chosen, error) and not _is_wrong_in(chosen, error):
                 error.file = str(preset)
             raise
+
+    @classmethod
+    def unchecked(cls, options: Mapping[str, object]) -> "Run":
+        """Of options each of which is right, whether or not they go together."""
+        return _run_of(options)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Sections of plain values, those that mean something to the method."""
@@ -254,6 +260,16 @@ def _file_text(path: Path) -> str:
 
 
 def _run(options: Mapping[str, object]) -> Run:
+    run = _run_of(options)
+    _check_sight(run)
+    _check_negatives(run)
+    for problem, remedy in idle_options(run).values():
+        raise bad_option(problem, remedy)
+    return run
+
+
+def _run_of(options: Mapping[str, object]) -> Run:
+    """The run, without a look at what goes with what."""
     given = dict(options)
     method_name = str(given.pop("method", "hitin"))
     if method_name not in METHODS:
@@ -275,10 +291,7 @@ def _run(options: Mapping[str, object]) -> Run:
         section: {name: coerced(name, given[name], kind) for name, kind in kinds.items() if name in given}
         for section, kinds in sections.items()
     }
-    run = Run(**{section: settings[section](**values[section]) for section in sections})
-    _check_sight(run)
-    _check_layers(run)
-    return run
+    return Run(**{section: settings[section](**values[section]) for section in sections})
 
 
 _ENCODERS: dict[str, Any] = {TEXTRCNN: TextRCNNSettings, BAG: BagSettings, TFIDF: TfidfSettings}
@@ -331,17 +344,29 @@ def _check_sight(run: Run) -> None:
         )
 
 
-def _check_layers(run: Run) -> None:
-    """Refuse what is for the layers of a transformer alone."""
-    if isinstance(run.encoder, TransformerSettings):
-        return
-    name = printable(run.encoder_name)
-    if run.training.shard:
-        problem = f"shard goes with a transformer as the text encoder, not with {name}"
-        raise bad_option(problem, "Leave it out: there is little to share out.")
-    if run.training.layer_decay != 1:
-        problem = f"layer_decay goes with a transformer as the text encoder, not with {name}"
-        raise bad_option(problem, "Leave it out: encoder_learning_rate is for the whole of it.")
+def _check_negatives(run: Run) -> None:
+    """Refuse to sample labels where the logit of one needs all others."""
+    method = METHODS[run.method_name]
+    if run.loss.negatives and not (isinstance(method, NeuralMethod) and method.module.is_linear_with(run.method)):
+        problem = f"the method {run.method_name} needs all labels, not {run.loss.negatives:,} negatives of each batch"
+        raise bad_option(problem, "Leave out negatives, or choose the method hitin or flat.")
+
+
+def idle_options(run: Run) -> dict[str, tuple[str, str]]:
+    """Options that are not as usual and mean nothing beside the others: what is wrong with each, and the remedy."""
+    name, method = printable(run.encoder_name), run.method
+    found = {}
+    if not isinstance(run.encoder, TransformerSettings):
+        problem = "{} goes with a transformer as the text encoder, not with " + name
+        if run.training.shard:
+            found["shard"] = (problem.format("shard"), "Leave it out: there is little to share out.")
+        if run.training.layer_decay != 1:
+            remedy = "Leave it out: encoder_learning_rate is for the whole of it."
+            found["layer_decay"] = (problem.format("layer_decay"), remedy)
+    if run.training.sync_norm and getattr(method, "norm", None) != "batch":
+        problem = "sync_norm is for the method hitin with norm=batch: nothing else looks at a whole batch"
+        found["sync_norm"] = (problem, "Leave it out.")
+    return found | (method.idle() if hasattr(method, "idle") else {})
 
 
 _SEEN: dict[Sight, str] = {

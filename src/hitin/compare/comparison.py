@@ -67,7 +67,9 @@ def prepare(
     for data in used:
         keys[data.name], told = _key(data, plan.file, folder, progress, trains, writes)
         warnings += [f"{data.name}: {message}" for message in told]
-    cells, chosen = cells_of(plan, folder, keys), cells_of(wanted, folder, keys)
+    cells = cells_of(plan, folder, keys)
+    rows = [row for table in wanted.tables for row in table.rows]
+    chosen = [cell for cell in cells if any(cell.row is row for row in rows)]
     if trains:
         _check_encoders(cell.row.run for cell in chosen if cell.result() is None)
     return Comparison(plan, folder, keys, cells, chosen, places, tuple(warnings))

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from hitin.compare.cells import DataSet, Plan, Row, Table
+from hitin.compare.cells import DataSet, Plan, Row, Table, slug
 from hitin.compare.published import TABLES, published_data
 from hitin.compare.rows import ABLATIONS, HITIN, RowBuilder, ablation_rows, check_may_be_set
 from hitin.errors import InputError, first_line, listed, printable, shown
@@ -27,6 +27,11 @@ READING = ("text_key", "label_key", "label_delimiter", "separator", "encoding", 
 _DATA = ("taxonomy", "train", "val", "test", "title", "published", "seeds", *READING)
 _TABLE = ("title", "encoder", "data", "seeds", "methods", "ablations", "published", "settings", "rows")
 _NEEDED = {"data": "It names a taxonomy and documents.", "tables": "It says which methods are compared."}
+_BESIDE_SETTINGS = {
+    "encoder": 'Write encoder = "..." in the section of the table itself, or in that of a row.',
+    "method": 'Write methods = ["..."] in the section of the table itself; a row of your own may say method = "...".',
+}
+"""Options that stand elsewhere in the section of a table."""
 _EXAMPLE = "hitin compare --help shows an example."
 
 
@@ -63,6 +68,7 @@ def _plan(sections: dict[str, Any], file: Path) -> Plan:
         for name, values in _sections(sections, "tables")
     )
     plan = Plan(data, tables, str(file))
+    _check_distinct([slug(table.name) for table in tables], "tables, as files and links name them,")
     for table in tables:
         _check_published(table, data)
         for row in table.rows:
@@ -125,11 +131,16 @@ def _data_set(name: str, values: dict[str, Any], file: Path) -> DataSet:
 def _table(name: str, values: dict[str, Any], file: Path, data: tuple[str, ...], seeds: tuple[int, ...]) -> Table:
     where = f"[tables.{name}]"
     _check_names(values, _TABLE, where)
-    for chosen in _texts(values.get("data", list(data)), f"data of {where}"):
-        _one_of(chosen, data, f"data of {where}")
+    chosen = _texts(values.get("data", list(data)), f"data of {where}")
+    if not chosen:
+        raise _bad(f"data of {where} is empty", "Leave it out for all data sets, or name some of them.")
+    for each in chosen:
+        _one_of(each, data, f"data of {where}")
     encoder, settings = values.get("encoder"), _section(values.get("settings", {}), f"tables.{name}.settings")
     with _saying(f"settings of {where}"):
         for option in settings:
+            if option in _BESIDE_SETTINGS:
+                raise _bad(f"{option} cannot be among them", _BESIDE_SETTINGS[option])
             check_may_be_set(option)
             if option not in all_options():
                 raise _bad(f"there is no option {shown(option)}", _nearest(option, all_options()))
@@ -145,7 +156,7 @@ def _table(name: str, values: dict[str, Any], file: Path, data: tuple[str, ...],
     return Table(
         name=name,
         title=_text(values.get("title", name), f"title of {where}"),
-        data=tuple(each for each in data if each in values.get("data", data)),
+        data=tuple(each for each in data if each in chosen),
         rows=rows,
         published=_one_of(values.get("published"), TABLES, f"published of {where}"),
     )

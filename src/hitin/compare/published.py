@@ -10,9 +10,9 @@ from typing import Any
 from hitin.compare.statistics import METRICS
 
 TABLES = ("textrcnn", "bert")
-"""What a table of ours may stand beside: tables 1 and 2 of the paper."""
+"""What a table of ours may stand beside: tables 2 and 3 of the paper."""
 ABLATION = "ablation"
-"""Its table 3, which goes with `textrcnn`."""
+"""Its table 4, which goes with `textrcnn`."""
 AVERAGE = "average"
 
 

@@ -12,7 +12,7 @@ from hitin.files import is_there
 from hitin.methods import METHODS, WholeMethod
 from hitin.methods.hitin import Pooling
 from hitin.option_values import bad_option
-from hitin.settings import BAG, TEXTRCNN, TFIDF, Run, options_of
+from hitin.settings import BAG, TEXTRCNN, TFIDF, Run, idle_options, options_of
 
 Options = Mapping[str, Any]
 
@@ -67,6 +67,8 @@ class RowBuilder:
         for option in options:
             check_may_be_set(option)
         given = {**self._shared(method, options.get("encoder")), **options}
+        idle = idle_options(Run.unchecked({"method": method, **given}))
+        given = {option: value for option, value in given.items() if option in options or option not in idle}
         run, written = self._run(method, given), Run.of(method=method, **given)
         title = title or (_TITLES.get(method, name) if name == method else name)
         return Row(name, title, run, kind, self.seeds if seeds is None else seeds, None if run == written else written)
@@ -113,8 +115,8 @@ def ablation_rows(builder: RowBuilder, base: Row, options: Options, wanted: tupl
 _CHANGES: dict[str, list[tuple[str, str, dict[str, object]]]] = {
     "random-tree": [("random-tree", "random coding tree", {"tree": "random"})],
     "no-regularisation": [("no-regularisation", "no recursive regularisation", {"regularisation": 0.0})],
-    "taxonomy-tree": [("taxonomy-tree", "the label tree itself", {"tree": "taxonomy"})],
-    "paper-tree": [("paper-tree", "the paper's coding tree", {"tree": "paper"})],
+    "taxonomy-tree": [("taxonomy-tree", "the label tree itself", {"tree": "taxonomy", "tree_seed": 0})],
+    "paper-tree": [("paper-tree", "the paper's coding tree", {"tree": "paper", "tree_seed": 0})],
     "pooling": [(f"pooling-{each}", f"pooling: {each}", {"pooling": each}) for each in get_args(Pooling)],
     "height": [(f"height-{each}", f"K = {each}", {"height": each}) for each in HEIGHTS],
 }

@@ -30,9 +30,13 @@ class Flat(Method):
     def __init__(self, taxonomy: Taxonomy, widths: Widths, settings: FlatSettings) -> None:
         super().__init__(taxonomy, widths, settings)
         self.fidelity = settings.fidelity
-        self.is_linear = settings.fidelity == "clean"
+        self.is_linear = self.is_linear_with(settings)
         self.dropout = nn.Dropout(settings.dropout)
         self.classifier = nn.Linear(widths.document, len(taxonomy))
+
+    @classmethod
+    def is_linear_with(cls, settings: FlatSettings) -> bool:
+        return settings.fidelity == "clean"
 
     def forward(self, text: Encoded) -> Tensor:
         logits: Tensor

@@ -16,7 +16,7 @@ from hitin.taxonomy import Taxonomy
 
 @dataclass(frozen=True)
 class HiAGMLASettings(StructureSettings):
-    """The dropout is on the vectors of labels."""
+    """The dropout is on the vectors of labels; in the form `upstream`, where these do nothing, on the logits."""
 
 
 class LabelVectors(nn.Module):
@@ -59,6 +59,7 @@ class HiAGMLA(Method):
         if not self.looks_at_tokens:
             self.labels.requires_grad_(False)  # a softmax over one is 1: there would be no gradient
         self.classifier = AllLabelsClassifier(_width(widths, settings), len(taxonomy))
+        self.logit_dropout = nn.Dropout(settings.dropout if settings.fidelity == "upstream" else 0)
 
     @classmethod
     def sight(cls, settings: HiAGMLASettings) -> Sight:
@@ -81,7 +82,7 @@ class HiAGMLA(Method):
             found = label_attention(self.labels(), text.tokens, text.mask)  # (B, N, d)
         else:
             found = text.vector[:, None].expand(-1, len(self.labels.table), -1)
-        logits: Tensor = self.classifier(found)
+        logits: Tensor = self.logit_dropout(self.classifier(found))
         return logits
 
 

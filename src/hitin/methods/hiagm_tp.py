@@ -15,7 +15,7 @@ from hitin.taxonomy import Taxonomy
 
 @dataclass(frozen=True)
 class HiAGMTPSettings(StructureSettings):
-    """The dropout is on the vectors that the labels are given."""
+    """The dropout is on the vectors that the labels are given; in the form `upstream` on the logits, too."""
 
     width: int = 300
     """Of a label's vector."""
@@ -54,6 +54,7 @@ class HiAGMTP(Method):
         super().__init__(taxonomy, widths, settings)
         self.propagation = TextPropagation(taxonomy, widths.document, settings)
         self.classifier = AllLabelsClassifier(settings.width, len(taxonomy))
+        self.logit_dropout = nn.Dropout(settings.dropout if settings.fidelity == "upstream" else 0)
 
     @classmethod
     def warning(cls, taxonomy: Taxonomy, widths: Widths, settings: HiAGMTPSettings) -> str | None:  # noqa: ARG003
@@ -63,5 +64,9 @@ class HiAGMTP(Method):
         self.propagation.structure.prepare(facts)
 
     def forward(self, text: Encoded) -> Tensor:
-        logits: Tensor = self.classifier(self.propagation(text.vector))
+        return self.logits_of(self.propagation(text.vector))
+
+    def logits_of(self, nodes: Tensor) -> Tensor:
+        """(B, N, width) -> (B, N)"""
+        logits: Tensor = self.logit_dropout(self.classifier(nodes))
         return logits

@@ -52,6 +52,12 @@ class HiMatchSettings(HiAGMTPSettings):
         check_counts(self, "match_width", "refresh", "label_words")
         check_parts(self, "match_dropout", "logit_dropout")
 
+    def idle(self) -> dict[str, tuple[str, str]]:
+        if self.fidelity == "upstream" or self.logit_dropout == HiMatchSettings.logit_dropout:
+            return {}
+        problem = "logit_dropout is for the form of the published program"
+        return {"logit_dropout": (problem, "Leave it out, or set fidelity=upstream.")}
+
 
 class HiMatch(HiAGMTP):
     """The logits are those of HiAGM-TP; `auxiliary` has the losses."""
@@ -76,18 +82,11 @@ class HiMatch(HiAGMTP):
         """What is seen of a document are the vectors that the labels have by it, one after the other."""
         text = encoded(encoder, batch)
         nodes = self.propagation(text.vector)  # (B, N, width)
-        return text._replace(vector=nodes.flatten(start_dim=1)), self._logits(nodes)
-
-    def forward(self, text: Encoded) -> Tensor:
-        return self._logits(self.propagation(text.vector))
+        return text._replace(vector=nodes.flatten(start_dim=1)), self.logits_of(nodes)
 
     def losses(self, seen: Seen) -> dict[str, Tensor]:
         assert isinstance(self.auxiliary, Matching)
         return self.auxiliary.losses(seen)
-
-    def _logits(self, nodes: Tensor) -> Tensor:
-        logits: Tensor = self.logit_dropout(self.classifier(nodes))
-        return logits
 
 
 class Matching(nn.Module):

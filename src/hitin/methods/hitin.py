@@ -67,6 +67,12 @@ class HiTINSettings:
         if not 0 <= self.tree_seed < 2**32:
             raise bad_option(f"tree_seed is {self.tree_seed}", "It is a whole number from 0 to 4294967295.")
 
+    def idle(self) -> dict[str, tuple[str, str]]:
+        if self.tree == "random" or not self.tree_seed:
+            return {}
+        problem = f"tree_seed is for random coding trees: that of tree={self.tree} is always the same"
+        return {"tree_seed": (problem, "Leave it out, or set tree=random.")}
+
 
 class HiTIN(Method):
     """Leaves -> layers 1 .. K -> pooled layers -> logits."""

@@ -82,6 +82,11 @@ class Method(nn.Module):
     """Whether the logits are the `last_layer` of the `features` of a document, and nothing else is learnt from them:
     then they can be computed some labels at a time, where labels are very many."""
 
+    @classmethod
+    def is_linear_with(cls, settings: Any) -> bool:  # noqa: ARG003
+        """Whether it `is_linear` with these settings."""
+        return cls.is_linear
+
     classifier: Any
     """The last layer: a row of `weight` and a number of `bias` for each label, where `start` and `label_weights` are
     not the method's own."""
