@@ -22,7 +22,19 @@ def test_an_epoch_has_every_document_once(lengths: np.ndarray, size: int, seed: 
     batches = shuffled(lengths, size, seed, epoch)
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
     assert len(batches) == -(-len(lengths) // size)
-    assert sorted(map(len, batches))[1:] == [size] * (len(batches) - 1)
+    sizes = sorted(map(len, batches))
+    assert sizes[2:] == [size] * (len(batches) - 2)
+    assert sizes[-1] - sizes[0] <= 1 or len(batches) > 2
+    assert len(sizes) < 2 or sizes[1] - sizes[0] <= 1  # two share what is left
+
+
+def test_small_sets_have_other_batches_in_every_epoch() -> None:
+    for documents in (65, 500, 3000):
+        lengths = np.random.default_rng(0).permutation(documents) + 1  # no two alike
+        epochs = [shuffled(lengths, 64, seed=0, epoch=epoch) for epoch in range(10)]
+        assert len({frozenset(frozenset(batch.tolist()) for batch in batches) for batches in epochs}) == 10
+        longest = int(lengths.argmax())
+        assert len({frozenset(batch.tolist()) for batches in epochs for batch in batches if longest in batch}) == 10
 
 
 @given(LENGTHS, SIZES, st.integers(0, 99), st.integers(0, 99))

@@ -13,6 +13,7 @@ from hitin.tokens import Ragged
 
 Rows = NDArray[np.int64]
 _POOL = 50  # batches whose documents are sorted by length together: enough for little padding, few for much chance
+_POOLS = 4  # at least: with one, small sets would have the same batches in every epoch
 _MULTIPLE = 8  # of tokens
 _LONG = 64  # tokens of a document, in the mean: from there on so much padding costs nothing
 
@@ -194,21 +195,31 @@ class Epochs:
 def shuffled(lengths: Rows, batch_size: int, seed: int, epoch: int, *, tokens: int = 0) -> list[Rows]:
     """The batches of an epoch: documents in random order, those of a batch about equally long.
 
+    The last two share what is left, lest a whole step is made for very few documents.
     With `tokens`, a batch of more than one document has at most so many of them, padding counted.
     """
     chance = np.random.default_rng((seed, epoch))
     order = chance.permutation(len(lengths))
     batches: list[Rows] = []
-    for pool in np.array_split(order, np.arange(_POOL * batch_size, len(order), _POOL * batch_size)):
+    for sizes in _pools(len(order), batch_size):
+        pool, order = np.split(order, [sizes.sum()])
         rising = pool[np.argsort(lengths[pool], kind="stable")]
-        batches += np.split(rising, _cuts(lengths[rising], batch_size, tokens))
+        cuts = _cuts(lengths[rising], batch_size, tokens) if tokens else np.cumsum(sizes)[:-1]
+        batches += np.split(rising, cuts)
     return [batches[number] for number in chance.permutation(len(batches))]
 
 
+def _pools(documents: int, batch_size: int) -> list[Rows]:
+    """The sizes of the batches of each pool."""
+    sizes = np.full(-(-documents // batch_size), batch_size)
+    left = documents - sizes[:-2].sum()
+    sizes[-2:] = [left - left // 2, left // 2] if len(sizes) > 1 else left
+    pool = min(_POOL, max(1, len(sizes) // _POOLS))
+    return np.split(sizes, np.arange(pool, len(sizes), pool))
+
+
 def _cuts(rising: Rows, batch_size: int, tokens: int) -> Rows:
-    """Where the batches after the first begin, in documents from the shortest to the longest."""
-    if not tokens:
-        return np.arange(batch_size, len(rising), batch_size)
+    """Where the batches of so many tokens begin, after the first, in documents from the shortest to the longest."""
     starts, start = [], 0
     while start < len(rising):
         some = rising[start : start + batch_size]
