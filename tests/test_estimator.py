@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hitin import HierarchicalTextClassifier, InputError, Taxonomy
 from hitin.decisions import Decisions
-from hitin.inputs import chunks, documents_of, hold_out
+from hitin.inputs import Documents, chunks, documents_of, hold_out
 from tests.training_harness import TAXONOMY, are_equal, classifier, documents, fitted, weights
 
 TEXTS, NAMES = documents(40)
@@ -247,6 +247,15 @@ def test_a_part_is_held_out_and_equal_texts_stay_together() -> None:
     assert not set(rest.texts) & set(held.texts)
     assert hold_out(given, 0.2, 0) == (rest, held)
     assert hold_out(given, 0.2, 1) != (rest, held)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_text_that_very_many_documents_have_is_not_held_out(seed: int) -> None:
+    given = Documents([*(f"text {number}" for number in range(70)), *[""] * 30], [(0,)] * 100)
+    rest, held = hold_out(given, 0.2, seed)
+    assert held is not None
+    assert len(held.texts) == 14  # of 71 texts
+    assert rest.texts.count("") == 30
 
 
 def test_nothing_is_held_out_where_there_is_too_little() -> None:

@@ -40,6 +40,14 @@ def test_equal_texts_stay_together_in_any_order(prints: list[int], seed: int, ra
     assert drawn(mixed, shares) == [by_print[each] for each in mixed]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_text_that_very_many_documents_have_stays_for_training(seed: int) -> None:
+    prints = [*range(1, 267), *[0] * 133]
+    splits = drawn(prints, Shares(0.2, 0.1, seed))
+    assert set(splits[266:]) == {"train"}
+    assert (splits.count("test"), splits.count("val")) == (53, 27)  # of 267 texts
+
+
 def test_another_seed_draws_other_documents() -> None:
     prints = range(100)
     assert drawn(prints, Shares(seed=0)) != drawn(prints, Shares(seed=1))

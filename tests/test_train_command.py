@@ -106,18 +106,30 @@ def test_unknown_labels_are_errors_with_file_line_and_nearest_spelling(run: Run,
 
 def test_what_is_odd_about_the_documents_is_a_warning(run: Run, write: Write, tmp_path: Path) -> None:
     taxonomy = write("taxonomy.tsv", TAXONOMY)
-    train = write("train.jsonl", GOOD + GOOD.splitlines()[0] + '\n{"text": "?", "label": []}\n')
+    odd = '\n{"text": "?", "label": []}\n{"text": " ", "label": "Football"}\n'
+    train = write("train.jsonl", GOOD + GOOD.splitlines()[0] + odd)
     val = write("val.jsonl", GOOD.splitlines()[1] + "\n")
     result = run("train", taxonomy, train, "--val", val, "--out", tmp_path / "model", *TINY, "--epochs", 1)
     assert result.exit_code == 0, result.output
     for words in (
         "1 of 5 labels has no training document and cannot be learnt: Diet",
         "1 training document has no label",
+        "1 training document has an empty text",
         "1 training document has a text that came before",
         "1 validation document has the text of a training document",
         f"hitin check {taxonomy} {train} {val}",
     ):
         assert f"warning: {words}" in result.stderr
+
+
+def test_documents_without_any_text_are_not_trained_on(run: Run, write: Write, tmp_path: Path) -> None:
+    rows = '{"text": "", "body": "x", "label": "Football"}\n{"text": "y", "label": []}\n'
+    train = write("train.jsonl", rows)
+    result = run("train", write("taxonomy.tsv", TAXONOMY), train, "--out", tmp_path / "model", *TINY)
+    assert result.exit_code == 2
+    assert f"{train}: no training document has both a text and a label" in result.stderr
+    assert "Is the right key or column taken for the texts?" in result.stderr
+    assert not (tmp_path / "model").exists()
 
 
 def test_the_taxonomy_and_the_documents_are_read_as_told(run: Run, write: Write, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hitin.errors import InputError, counted, listed, shown
 from hitin.labels import LabelReader, unknown_label
+from hitin.splitting import order_of_groups
 from hitin.taxonomy import Taxonomy
 
 T = TypeVar("T")
@@ -126,7 +127,7 @@ def hold_out(documents: Documents, part: float, seed: int) -> tuple[Documents, D
     """Training and validation documents, chosen by chance; equal texts stay together. `None` where they are too few."""
     place: dict[str, int] = {}
     groups = np.array([place.setdefault(text, len(place)) for text in documents.texts])
-    order = np.random.default_rng((seed, 1)).permutation(len(place))
+    order = order_of_groups(np.bincount(groups), part, np.random.default_rng((seed, 1)))
     is_held = np.isin(groups, order[: round(part * len(place))])
     rest, held = (documents.take(np.flatnonzero(rows).tolist()) for rows in (~is_held, is_held))
     return (rest, held) if any(rest.labels) and any(held.labels) else (documents, None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hitin.console import command
 from hitin.documents import Document, Keys, documents_of
-from hitin.errors import counted, listed
+from hitin.errors import InputError, counted, listed
 from hitin.files import STANDARD_INPUT, FileProgress
 from hitin.inputs import Documents, check_labelled
 from hitin.labels import DELIMITER, LabelReader, LabelSet, unknown_label
@@ -82,6 +82,11 @@ def read_data(
     for name, documents in (("training", train), ("validation", val)):
         if documents is not None:
             check_labelled(len(documents.texts), any(documents.labels), name)
+    if not any(text.strip() and ids for text, ids in zip(*train, strict=True)):
+        remedy = "Is the right key or column taken for the texts?"
+        raise InputError(
+            "no training document has both a text and a label", kind="no-texts", file=train_files[0], remedy=remedy
+        )
     found = [*doubts(taxonomy, train, val)]
     if found:
         found.append(f"{command('check', taxonomy_file, *train_files, *val_files)} shows more")
@@ -125,6 +130,9 @@ def doubts(taxonomy: Taxonomy, train: Documents, val: Documents | None) -> Itera
         if unlabelled:
             them = "it" if unlabelled == 1 else "them"
             yield f"{_documents(unlabelled, name)} no label: every label counts as wrong for {them}"
+        empty = sum(not text.strip() for text in documents.texts) if documents else 0
+        if empty:
+            yield f"{_documents(empty, name)} an empty text"
     distinct = set(train.texts)
     repeated = len(train.texts) - len(distinct)
     if repeated:

@@ -94,13 +94,23 @@ def writers(paths: Mapping[Split, Path]) -> Iterator[dict[Split, IO[str]]]:
 
 def drawn(prints: Sequence[int], shares: Shares) -> list[Split]:
     """The split of each document, by the fingerprint of its text."""
-    distinct, inverse = np.unique(np.array(prints, dtype=np.uint64), return_inverse=True)
-    order: NDArray[np.int64] = np.random.default_rng((shares.seed, 2)).permutation(len(distinct))
+    distinct, inverse, sizes = np.unique(np.array(prints, dtype=np.uint64), return_inverse=True, return_counts=True)
+    order = order_of_groups(sizes, shares.test + shares.val, np.random.default_rng((shares.seed, 2)))
     tests, vals = (round(share * len(distinct)) for share in (shares.test, shares.val))
     numbers = np.zeros(len(distinct), dtype=np.int64)
     numbers[order[:tests]] = SPLITS.index("test")
     numbers[order[tests : tests + vals]] = SPLITS.index("val")
     return [SPLITS[number] for number in numbers[inverse].tolist()]
+
+
+def order_of_groups(sizes: NDArray[np.int64], share: float, chance: np.random.Generator) -> NDArray[np.int64]:
+    """In which order groups of documents are put aside: by chance, but those larger than the whole share come last.
+
+    A text that very many documents have, none at all for instance, would be most of what is put aside.
+    """
+    order = chance.permutation(len(sizes))
+    is_large = sizes[order] > max(1, share * sizes.sum())
+    return np.concatenate([order[~is_large], order[is_large]])
 
 
 def _check_files(files: Sequence[str], paths: Mapping[Split, Path], out: str | Path, overwrite: bool) -> None:
