@@ -112,6 +112,20 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "another selection": (table("[tables.first.rows.hitin]\nselect = 'micro'"), "select cannot be set", "One rule"),
     "other decisions": (table(settings="policy = 'raw'"), "policy cannot be set", "One rule"),
     "another part held out": (table(settings="validation = 0.2"), "validation cannot be set", "val"),
+    "a table of no data": (table("data = []"), "data of [tables.first] is empty", "Leave it out"),
+    "a method among settings": (table(settings="method = 'flat'"), "method cannot be among them", "methods ="),
+    "an encoder among settings": (table(settings="encoder = 'bag'"), "encoder cannot be among them", "itself"),
+    "an option of an odd name": (table("[tables.first.rows.flat]\ncls = 1"), "no option 'cls'", "The options are"),
+    "sampled labels for all": (
+        table(settings="negatives = 2", methods='["flat", "hiagm-tp"]'),
+        "the row hiagm-tp of the table first: the method hiagm-tp needs all labels",
+        "Leave out negatives",
+    ),
+    "tables that files cannot tell apart": (
+        table('[tables."First!"]\nmethods = ["flat"]'),
+        "two tables, as files and links name them, are called 'first'",
+        "another name",
+    ),
     "seeds that no row has": (table(head="seeds = [1]").replace("val =", "seeds = [2]\nval ="), "no seed", "some of"),
 }  # fmt: skip
 
@@ -227,6 +241,40 @@ def test_a_row_with_another_name_keeps_its_folder(tmp_path: Path) -> None:
     before.folder.mkdir(parents=True)
     after = next(cell for cell in planned(tmp_path, text.replace("{}", "two")) if cell.row.name == "two")
     assert after.folder == before.folder
+
+
+def test_rows_leave_out_what_means_nothing_to_them(tmp_path: Path) -> None:
+    own = '[tables.first.rows.random]\nmethod = "hitin"\ntree = "random"\nnorm = "batch"'
+    shared = "layer_decay = 0.9, sync_norm = true, tree_seed = 3"
+    found = rows(tmp_path, table(f'encoder = "bert-base-uncased"\n{own}\nencoder = "textrcnn"', settings=shared))
+    assert [found[name].training.layer_decay for name in ("flat", "hitin", "random")] == [0.9, 0.9, 1.0]
+    assert [found[name].training.sync_norm for name in ("flat", "hitin", "random")] == [False, False, True]
+    assert (found["hitin"].method.tree_seed, found["random"].method.tree_seed) == (0, 3)
+
+
+def test_ablations_of_a_random_tree_have_no_seed_of_a_tree(tmp_path: Path) -> None:
+    own = 'ablations = ["paper-tree", "taxonomy-tree"]\n[tables.first.rows.hitin]\ntree = "random"\ntree_seed = 3'
+    found = rows(tmp_path, table(own))
+    seeds = {name: found[name].method.tree_seed for name in ("hitin", "paper-tree", "taxonomy-tree")}
+    assert seeds == {"hitin": 3, "paper-tree": 0, "taxonomy-tree": 0}
+
+
+def test_chosen_rows_have_the_folders_that_all_rows_have(tmp_path: Path) -> None:
+    second = (
+        f'[tables.second]\nmethods = ["hitin"]\nsettings = {{ {TINY} }}\n[tables.second.rows.mine]\nmethod = "flat"'
+    )
+    found = comparison(tmp_path, table(second), patterns=["second/mine"])
+    (mine,) = found.wanted
+    assert mine.folder in {cell.folder for cell in found.cells if cell.row.name == "flat"}
+
+
+def test_a_file_that_no_name_can_be_is_told(tmp_path: Path, run: Run) -> None:
+    write_documents(tmp_path)
+    (tmp_path / "run.toml").write_text(table().replace('"taxonomy.json"', '"a\\u0000b"'))
+    found = run("compare", tmp_path / "run.toml", "--out", tmp_path / "out")
+    assert found.exit_code == 2
+    assert "error:" in found.stderr
+    assert found.exception is None or isinstance(found.exception, SystemExit)
 
 
 def test_patterns_choose_rows(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The data sets of a comparison: the same documents for all, their fingerprint, and what the results need of them."""
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -167,7 +166,7 @@ def _files_key(data: DataSet) -> str:
     digest = blake2b(json.dumps(data.reading, sort_keys=True).encode() if data.reading else b"", digest_size=6)
     for split, files in (("taxonomy", (data.taxonomy,)), ("train", data.train), ("val", data.val), ("test", data.test)):
         for file in files:
-            digest.update(json.dumps([split, os.path.realpath(file), *_stamp(file)]).encode())
+            digest.update(json.dumps([split, str(Path(file).absolute()), *_stamp(file)]).encode())
     return digest.hexdigest()
 
 
