@@ -176,14 +176,17 @@ def test_dropout_is_where_the_settings_say() -> None:
     np.testing.assert_allclose(dropped, 0.4, atol=0.03)
 
 
-def test_flat_as_published_drops_logits() -> None:
+@pytest.mark.parametrize(
+    ("kind", "settings"), [(Flat, FlatSettings), (HiAGMTP, HiAGMTPSettings), (HiAGMLA, HiAGMLASettings)]
+)
+def test_the_published_forms_drop_logits(kind: type[Method], settings: Any) -> None:
     torch.manual_seed(0)
-    vector = torch.randn(50, WIDTHS.document)
+    text = Encoded(torch.randn(50, 6), torch.randn(50, 3, 4), torch.ones(50, 3, dtype=torch.bool))
     parts: dict[Fidelity, float] = {"clean": 0, "upstream": 0.3}
     for fidelity, part in parts.items():
-        module = Flat(label_tree(200), WIDTHS, FlatSettings(dropout=0.3, fidelity=fidelity))
-        assert is_dropped(module(vectors(vector))) == pytest.approx(part, abs=0.03)
-        assert is_dropped(module.eval()(vectors(vector))) == 0
+        module = kind(label_tree(200), WIDTHS, settings(dropout=0.3, fidelity=fidelity))
+        assert is_dropped(module(text)) == pytest.approx(part, abs=0.03)
+        assert is_dropped(module.eval()(text)) == 0
 
 
 METHODS: list[tuple[type[Method], Any]] = [(HiAGMTP, HiAGMTPSettings(width=8)), (HiAGMLA, HiAGMLASettings())]
