@@ -55,6 +55,13 @@ class TaxonomyBuilder:
 
     def add_below(self, above: str | None, name: str, line: int = _UNKNOWN_LINE) -> str | None:
         """One step of a path: the label of `name` under the label `above`. The artificial root is no step."""
+        label = self.named_below(above, name, line)
+        if label is not None:
+            self.add(above, label, line)
+        return label
+
+    def named_below(self, above: str | None, name: str, line: int = _UNKNOWN_LINE) -> str | None:
+        """What `name` under the label `above` is called, without the edge; `None` for the artificial root."""
         self.homonym_policy = self._homonyms
         if above is None and name == self.root:
             return None
@@ -62,7 +69,7 @@ class TaxonomyBuilder:
         if self._homonyms == "separate":
             label = name if above is None else f"{above}{PATH_SEPARATOR}{name}"
             self._last_names[name] += label not in self.names
-        self.add(above, label, line)
+        self.label(label, line)
         return label
 
     def add_path(self, names: list[str], line: int = _UNKNOWN_LINE) -> None:

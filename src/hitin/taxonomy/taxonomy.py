@@ -61,8 +61,8 @@ class Taxonomy:
         """Read a file: `parent TAB child TAB child ...`, two columns, nested JSON, or one path a line.
 
         The format is recognised unless named. `homonyms` says what the same name under two parents is in
-        paths and nested JSON: one label with two parents (`merge`), or two labels (`separate`), each of which
-        is then called by its whole path, `A > B`.
+        paths and JSON with nesting or ids: one label with two parents (`merge`), or two labels (`separate`), each
+        of which is then called by its whole path, `A > B`.
         """
         from hitin.taxonomy.reading import read_taxonomy
 
