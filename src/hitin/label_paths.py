@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hitin.documents import Document
 from hitin.errors import InputError, shown
 from hitin.labels import DELIMITER, OTHER_DELIMITERS, check_delimiter, names_in
-from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS
+from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS, composed
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.builder import Homonyms, TaxonomyBuilder
 
@@ -48,16 +48,16 @@ class LabelPaths:
             raise InputError("the separator of paths is empty", kind="bad-option", remedy="Leave it out, or name one.")
         self._separator = separator
         self._delimiter = delimiter
-        self._root = root
+        self._root = root if root is None else composed(root)
         self._places: dict[str, Place] = {}
         self._known_paths: list[tuple[str, ...]] = []  # none after a label is added: they must be found again
 
     def add(self, labels: Iterable[str], file: str | None = None, line: int | None = None) -> None:
         """The labels of one document."""
         for label in labels:
-            for name in self._names(label):
-                if name.strip() and name.strip() not in self._places:
-                    self._places[name.strip()] = Place(file, line)
+            for name in map(str.strip, self._names(composed(label))):
+                if name and composed(name) not in self._places:
+                    self._places[composed(name)] = Place(file, line)
                     self._known_paths = []
 
     def _names(self, label: str) -> list[str]:

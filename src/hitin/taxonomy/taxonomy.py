@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.errors import counted
-from hitin.names import ROOT, label_name
+from hitin.names import ROOT, composed, label_name
 
 if TYPE_CHECKING:
     from hitin.taxonomy.builder import Homonyms
@@ -127,7 +127,7 @@ class Taxonomy:
         return iter(self.labels)
 
     def __contains__(self, label: object) -> bool:
-        return label in self._index
+        return isinstance(label, str) and composed(label) in self._index
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Taxonomy):
@@ -143,7 +143,7 @@ class Taxonomy:
 
     def index(self, label: str) -> int:
         """The number of a label; `KeyError` when there is none."""
-        return self._index[label]
+        return self._index[composed(label)]
 
     def parents(self, label: int) -> Ids:
         """Numbers of the labels right above."""
