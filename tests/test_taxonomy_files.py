@@ -63,6 +63,7 @@ FILES = {
     "late.txt": "Health\n" * 60 + "Health--Injury\nHealth--Diet\nSport--Football\n",
     "paths.txt": "Health > Injury\nHealth > Diet\nSport > Football\n",
     "inner_too.txt": "# version 3\nHealth\nHealth > Injury\nHealth > Diet\nSport\nSport > Football\n",
+    "several_marks.txt": "Health>Injury\nHealth > Diet\nSport -> Football\nSport\nRoot > Sport\n",
     "dashes.txt": "Health--Injury\nHealth--Diet\nSport--Football\n",
     "rooted.txt": "Root > Health > Injury\nRoot > Health > Diet\nRoot > Sport > Football\n",
 }

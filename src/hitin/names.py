@@ -1,5 +1,6 @@
 """The names of labels: what is one, what may stand between those of a path, when two look alike."""
 
+from collections.abc import Container
 from math import isfinite
 from unicodedata import normalize
 
@@ -34,6 +35,19 @@ def label_name(value: object) -> str:
 def composed(name: str) -> str:
     """A name with each letter and its accent as one character (NFC): some systems write them as two."""
     return name if name.isascii() else normalize("NFC", name)
+
+
+def path_below(tops: Container[str], name: str, root: str | None = None) -> tuple[str, ...] | None:
+    """The names in what stands at the top and looks like a path that begins with another label there, such as `A->B`.
+
+    Its mark is then another one than that of the paths around it. The artificial root may begin it.
+    """
+    for mark in SEPARATORS:
+        names = [part.strip() for part in name.split(mark)]
+        below = names[1:] if names[0] == root else names
+        if len(names) > 1 and all(names) and below[0] in tops:
+            return tuple(below)
+    return None
 
 
 def _is_finite(value: str | int | float) -> bool:
