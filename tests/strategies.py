@@ -6,14 +6,17 @@ from numpy.typing import NDArray
 
 from hitin import Taxonomy
 from hitin.coding_tree import Graph
+from hitin.names import composed
 
 NAMES = (
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
-    .map(str.strip)
+    .map(lambda name: composed(name.strip()))
     .filter(lambda name: name and name != "Root")
 )
-PLAIN_NAMES = NAMES.map(lambda name: "".join(char for char in name if char not in "\t\r\n").strip()).filter(
-    lambda name: name and name != "Root"
+PLAIN_NAMES = (
+    NAMES.map(lambda name: "".join(char for char in name if char not in "\t\r\n").strip())
+    .map(composed)
+    .filter(lambda name: name and name != "Root")
 )
 
 

@@ -216,6 +216,13 @@ def test_odd_taxonomies_are_remarked_upon(write: Write) -> None:
     assert found.exit_code == 0
 
 
+def test_a_label_at_the_top_that_looks_like_a_path_from_another_is_remarked_upon(write: Write) -> None:
+    found = check(write("mixed.tsv", "Root\tDevice>Battery\tDevice\tSound -> noise\nDevice\ta -> b\n"))
+    assert problem(found, "path-at-top").examples[0].detail == "'Device>Battery': Device > Battery?"
+    assert (problem(found, "path-at-top").count, found.exit_code) == (1, 0)
+    assert "path-at-top" not in kinds(check(write("sound.tsv", "Root\tDevice\tR -> D\nDevice\tDevice>Battery\n")))
+
+
 def test_a_rare_label_that_is_nearly_called_like_its_sibling_is_remarked_upon(write: Write) -> None:
     taxonomy = write("taxonomy.tsv", "Root\tDevice\tPower\nDevice\tBattery\tBatery\tType A\tType B\nPower\tBattary\n")
     rows = [line(f"battery {number}", "Device > Battery") for number in range(6)]

@@ -166,6 +166,11 @@ def test_words_begin_with_the_vectors_of_a_file(write: Write) -> None:
     assert str(covered) == "vectors for 2 of 5 words (40.0 %), 52.9 % of running words"
 
 
+def test_vectors_of_words_are_refused_for_pieces_of_words() -> None:
+    with pytest.raises(InputError, match="vectors are of whole words, and tokens is subword"):
+        TextRCNNSettings(vectors="glove.txt", tokens="subword")
+
+
 def test_rare_words_are_unknown_and_so_are_words_of_other_texts() -> None:
     encoder, tokenizer, covered = build_encoder(TextRCNNSettings(**SMALL | {"min_count": 2}), TEXTS)
     assert covered is None

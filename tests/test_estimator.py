@@ -222,6 +222,13 @@ def test_without_a_taxonomy_there_is_nothing_to_learn(tmp_path: Path) -> None:
     assert made.taxonomy_ == TAXONOMY
 
 
+@pytest.mark.parametrize("given", [{"Health": ["Injury"]}, [["Health", "Injury"]], 7])
+def test_a_taxonomy_that_is_none_is_told_what_makes_one(given: Any) -> None:
+    with pytest.raises(InputError, match="neither a Taxonomy nor a file") as caught:
+        HierarchicalTextClassifier(given).fit(TEXTS, NAMES)
+    assert all(f"Taxonomy.from_{made} of" in str(caught.value) for made in ("nested", "edges", "paths"))
+
+
 def test_what_has_not_been_trained_says_so(tmp_path: Path) -> None:
     made = classifier()
     for use in (

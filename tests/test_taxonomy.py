@@ -4,6 +4,7 @@ import copy
 import pickle
 import random
 from itertools import pairwise
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -104,6 +105,29 @@ def test_what_is_no_taxonomy_is_refused(edges: list[tuple[str, str]], words: lis
     with pytest.raises(InputError) as caught:
         Taxonomy.from_edges(edges)
     assert all(word in str(caught.value) for word in words)
+
+
+@pytest.mark.parametrize("paths", [["A/B", "A/C"], ["A > B"], "A > B", None, [7], [{"A": ["B"]}], [b"AB"]])
+def test_a_path_that_is_no_list_of_names_is_told_how_to_write_one(paths: Any) -> None:
+    with pytest.raises(InputError, match="list") as caught:
+        Taxonomy.from_paths(paths)
+    assert 'Write [["A", "B"], ["A", "C"]], or read a file of paths with Taxonomy.read' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "edges", [["AB"], "AB", None, [("A",)], [("A", "B", "C")], [7], [{"parent": "A", "child": "B"}], {"A": ["B"]}]
+)
+def test_an_edge_that_is_no_pair_of_names_is_told_how_to_write_one(edges: Any) -> None:
+    with pytest.raises(InputError, match="pair") as caught:
+        Taxonomy.from_edges(edges)
+    assert 'Write [("A", "B"), ("A", "C")]' in str(caught.value)
+
+
+@pytest.mark.parametrize("labels", ["AB", None, 7])
+def test_labels_that_are_no_list_of_names_are_refused(labels: Any) -> None:
+    with pytest.raises(InputError, match=r"labels are a list of names, not .*\nWrite \['A', 'B'\]".replace("'", '"')):
+        Taxonomy.from_edges([], labels=labels)
+    assert Taxonomy.from_edges([], labels={"A": 1, "B": 2}).labels == ("A", "B")
 
 
 def test_a_long_cycle_is_printed_in_part() -> None:

@@ -55,6 +55,30 @@ def test_a_name_in_two_places_is_two_labels_unless_they_are_merged(run: Run, wri
     assert set(Taxonomy.read(out)) == {"Device", "Billing", "Other", "Screen"}
 
 
+def test_that_labels_are_called_by_their_paths_is_said_by_the_policy_not_by_the_first_name(
+    run: Run, write: Write
+) -> None:
+    documents = write("tickets.csv", "text,label\na,A > B\nb,A > C\nc,C > D\n")
+    out = documents.parent / "taxonomy.tsv"
+    result = run("taxonomy", documents, "--out", out)
+    assert "in several places: C; labels are called by their paths" in result.stdout
+    assert set(Taxonomy.read(out)) == {"A", "A > B", "A > C", "C", "C > D"}
+
+
+@pytest.mark.parametrize("other", ["Device>Battery", "Device -> Battery", "Device--Battery", "Root>Device>Battery"])
+def test_a_path_with_another_mark_is_a_path_and_told(other: str, run: Run, write: Write) -> None:
+    documents = write("tickets.csv", f"text,label\na,{other}\nb,Device > Screen\nc,Sound -> noise\nd,Screen\n")
+    out = documents.parent / "taxonomy.tsv"
+    made = run("taxonomy", documents, "--out", out)
+    assert out.read_text() == "Root\tDevice\tSound -> noise\nDevice\tBattery\tScreen\n"
+    assert f"1 label has another mark than the rest: '{other}' is read as Device > Battery." in made.stderr
+    found = json.loads(run("check", out, documents, "--json").stdout)
+    assert found["exit_code"] == 0
+    assert [level["mean_labels_by_level"] for level in found["splits"]] == [[1.0, 0.75]]
+    named = run("taxonomy", documents, "--out", out, "--overwrite", "--separator", " > ")
+    assert (other in Taxonomy.read(out), named.stderr) == (True, "")
+
+
 def test_paths_may_have_the_mark_that_else_parts_labels(run: Run, write: Write) -> None:
     documents = write("tickets.csv", "text,label\na,Device|Battery\nb,Device|Screen\n")
     out = documents.parent / "taxonomy.tsv"

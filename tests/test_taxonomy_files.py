@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hitin import InputError, InputWarning, Taxonomy
 from hitin.taxonomy.reading import read_taxonomy
 from tests.conftest import Write
-from tests.strategies import NAMES, PLAIN_NAMES, taxonomies
+from tests.strategies import NAMES, PLAIN_NAMES, edge_lists, taxonomies
 
 HEALTH = Taxonomy.from_paths([["Health", "Injury"], ["Health", "Diet"], ["Sport", "Football"]])
 
@@ -47,10 +47,23 @@ FILES = {
     "table.json": '[{"id": 1, "name": "Health", "parent": null}, {"id": 2, "name": "Injury", "parent": 1},'
     ' {"id": 3, "name": "Diet", "parent": 1}, {"id": 4, "name": "Sport", "parent": ""},'
     ' {"id": 5, "name": "Football", "parent": 4}]',
+    "numbered_top.json": '[{"id": 1, "name": "Health", "parent_id": 0}, {"id": 2, "name": "Injury", "parent_id": 1.0},'
+    ' {"id": 3, "name": "Diet", "parent_id": "1"}, {"id": 4, "name": "Sport", "parent_id": -1},'
+    ' {"id": 5, "name": "Football", "parent_id": "Sport"}]',
+    "bare_top.json": '[{"id": 1, "name": "Health"}, {"id": 2, "name": "Injury", "parent": 1},'
+    ' {"id": 3, "name": "Diet", "parent": 1}, {"id": 4, "name": "Sport"}, {"id": 5, "name": "Football", "parent": 4}]',
+    "rooted_table.json": '[{"id": 0, "name": "Root", "parent": null}, {"id": 1, "name": "Health", "parent": 0},'
+    ' {"id": 4, "name": "Sport", "parent": "Root"}, {"id": 2, "name": "Injury", "parent": 1},'
+    ' {"id": 3, "name": "Diet", "parent": 1}, {"id": 5, "name": "Football", "parent": 4}]',
+    "names_alone.json": '[{"name": "Injury", "parent": "Health"}, {"name": "Diet", "parent": "Health"},'
+    ' {"name": "Health", "parent": ""}, {"name": "Football", "parent": "Sport"}, {"name": "Sport", "parent": "Root"}]',
+    "nested_with_parents.json": '[{"name": "Health", "parent": "null", "children": [{"name": "Injury"}, '
+    '{"name": "Diet"}]}, {"name": "Sport", "parent": "null", "children": [{"name": "Football", "parent": "Sport"}]}]',
     "arrows.txt": "Health -> Injury\nHealth -> Diet\nSport -> Football\n",
     "late.txt": "Health\n" * 60 + "Health--Injury\nHealth--Diet\nSport--Football\n",
     "paths.txt": "Health > Injury\nHealth > Diet\nSport > Football\n",
     "inner_too.txt": "# version 3\nHealth\nHealth > Injury\nHealth > Diet\nSport\nSport > Football\n",
+    "several_marks.txt": "Health>Injury\nHealth > Diet\nSport -> Football\nSport\nRoot > Sport\n",
     "dashes.txt": "Health--Injury\nHealth--Diet\nSport--Football\n",
     "rooted.txt": "Root > Health > Injury\nRoot > Health > Diet\nRoot > Sport > Football\n",
 }
@@ -156,7 +169,94 @@ def test_homonyms_are_merged_or_separate_and_counted(write: Write) -> None:
     assert read_taxonomy(write("edges.tsv", "A\tC\nB\tC\n")).homonym_policy is None
 
 
+def test_in_a_table_with_ids_a_name_is_one_label_or_one_for_each_id(write: Write) -> None:
+    table = (
+        '[{"id": 1, "name": "Books", "parent": 0}, {"id": 3, "name": "Other", "parent": 1},'
+        ' {"id": 4, "name": "Other", "parent": 2}, {"id": 2, "name": "Music", "parent": 0},'
+        ' {"id": 5, "name": "Music", "parent": 4}]'
+    )
+    path = write("table.json", table)
+    separate = read_taxonomy(path, homonyms="separate")
+    assert separate.taxonomy == Taxonomy.from_paths(
+        [["Books", "Other"], ["Music", "Other", "Music"]], homonyms="separate"
+    )
+    assert (separate.homonym_policy, sorted(separate.homonyms)) == ("separate", ["Music", "Other"])
+    with pytest.raises(InputError, match="Music > Other > Music") as caught:
+        read_taxonomy(path)
+    assert "--homonyms separate" in str(caught.value.remedy)
+    merged = read_taxonomy(write("merged.json", table[: table.index(', {"id": 5')].strip() + "]"))
+    assert merged.taxonomy == Taxonomy.from_edges([("Books", "Other"), ("Music", "Other")])
+    assert merged.homonyms == ["Other"]
+
+
+def test_an_id_with_several_parents_is_one_label_under_all_of_them(write: Write) -> None:
+    lists = (
+        '[{"id": 1, "name": "A", "parents": []}, {"id": 2, "name": "B", "parents": []},'
+        ' {"id": 3, "name": "X", "parents": [1, 2]}, {"id": 4, "name": "Y", "parents": [2]}]'
+    )
+    rows = (
+        '[{"id": 3, "name": "X", "parent": 1}, {"id": 1, "name": "A", "parent": null},'
+        ' {"id": 2, "name": "B", "parent": null}, {"id": 3, "name": "X", "parent": 2},'
+        ' {"id": 4, "name": "Y", "parent": 2}]'
+    )
+    for table in (lists, rows):
+        path = write("table.json", table)
+        assert Taxonomy.read(path) == Taxonomy.from_edges([("A", "X"), ("B", "X"), ("B", "Y")])
+        called = Taxonomy.from_edges([("A", "A > X"), ("B", "A > X"), ("B", "B > Y")])
+        assert Taxonomy.read(path, homonyms="separate") == called
+
+
+@given(count_and_edges=edge_lists(tree=True))
+def test_a_tree_as_a_table_of_ids_is_the_tree_of_its_paths(
+    count_and_edges: tuple[int, list[tuple[int, int]]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    count, edges = count_and_edges
+    above = {child: parent for parent, child in edges}
+    numbers = [*above, *(number for number in range(count) if number not in above)]  # children before parents, too
+    table = [{"id": f"i{each}", "name": each % 3, "parent": f"i{above.get(each, -1)}"} for each in numbers]
+    paths: dict[int, tuple[int, ...]] = {-1: ()}
+    for each in sorted(numbers):
+        paths[each] = (*paths[above.get(each, -1)], each % 3)
+    file = tmp_path_factory.getbasetemp() / "ids.json"
+    file.write_text(json.dumps(table).replace('"i-1"', "-1"))
+    read = Taxonomy.read(file, homonyms="separate")
+    built = Taxonomy.from_paths([paths[each] for each in numbers], homonyms="separate")
+    assert sorted(read.labels) == sorted(built.labels)
+    assert read.level_sizes == built.level_sizes
+
+
 BROKEN = {
+    "a label above one of its name": (
+        "t.json",
+        '[{"id": 1, "name": "Books", "parent": null}, {"id": 2, "name": "Books", "parent": 1}]',
+        ["t.json", "'Books' is its own parent", "--homonyms separate"],
+    ),
+    "a parent that is not there": (
+        "t.json",
+        '[{"id": 1, "name": "Books", "parent_id": 0}, {"id": 2, "name": "Fiction", "parent_id": 99}]',
+        ["t.json", "entry 2, 'Fiction',", "neither an id nor a name", "99", "Add an entry"],
+    ),
+    "a parent's name that is not there": (
+        "t.json",
+        '[{"name": "Books", "parent": null}, {"name": "Fiction", "parent": "Boks"}]',
+        ["t.json", "entry 2, 'Fiction',", "'Boks'", "null where"],
+    ),
+    "a parent's name that several have": (
+        "t.json",
+        '[{"id": 1, "name": "A", "parent": 0}, {"id": 2, "name": "A", "parent": 0},'
+        ' {"id": 3, "name": "B", "parent": "A"}]',
+        ["t.json", "entry 3, 'B',", "several entries: 'A'", "Write the parent's id"],
+    ),
+    "an id of two names": (
+        "t.json",
+        '[{"id": 1, "name": "A", "parent": 0}, {"id": 1, "name": "B", "parent": 0}]',
+        ["t.json", "entry 2, 'B', has the id '1', which is that of 'A'"],
+    ),
+    "a cycle of ids": (
+        "t.json",
+        '[{"id": 1, "name": "A", "parent": 2}, {"id": 2, "name": "B", "parent": 1}]',
+        ["t.json", "B > A > B", "Remove one"],
+    ),
     "cycle": ("t.tsv", "A\tB\nB\tC\nC\tA\n", ["t.tsv:", "cycle", "A > B > C > A", "Remove one"]),
     "path cycle": ("t.txt", "A > B\nB > A\n", ["t.txt:", "A > B > A", "--homonyms separate"]),
     "root cycle": ("t.tsv", "Root\tPlant\nPlant\tRoot\n", ["Root > Plant > Root", "--root"]),

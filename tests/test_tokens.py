@@ -1,10 +1,12 @@
 """Texts to token numbers: the same everywhere, whatever people write; rows of different lengths as plain lists."""
 
 import os
+import pickle
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,6 +100,24 @@ def test_the_names_of_special_tokens_are_letters_like_any_others(learn: Learn) -
     assert encode(vocabulary, ["[PAD]"], 9)[0].tolist() == encode(vocabulary, ["[ pad ]"], 9)[0].tolist()
     assert PAD not in encode(vocabulary, ["a [PAD] b", "[PAD]"], 9).values
     assert PAD not in places_of_tokens(vocabulary, "[PAD]", 9)[0]
+
+
+def test_lengths_of_all_rows_are_counted_once_for_all_batches() -> None:
+    ragged = Ragged.of([[1, 2, 3], [4], [5, 6]])
+    ragged.padded(np.array([0, 2]), multiple=2)
+    assert ragged.lengths is ragged.lengths
+    assert (ragged.lengths.tolist(), ragged.longest) == ([3, 1, 2], 3)
+    for again in (pickle.loads(pickle.dumps(ragged)), replace(ragged)):
+        assert again.lengths.tolist() == [3, 1, 2]
+    assert replace(ragged, starts=ragged.starts[:2]).lengths.tolist() == [3]
+    assert Ragged.of([]).longest == 0
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=9), st.integers(1, 9))
+def test_padded_lengths_are_those_of_rows_that_are_padded_alone(lengths: list[int], multiple: int) -> None:
+    ragged = Ragged.of([[7] * length for length in lengths])
+    alone = [ragged.padded(np.array([row]), multiple=multiple).shape[1] for row in range(len(lengths))]
+    assert ragged.padded_lengths(multiple).tolist() == alone
 
 
 @example(["[PAD]"], 1)

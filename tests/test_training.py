@@ -10,9 +10,10 @@ import pytest
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from numpy.typing import NDArray
 from torch import Tensor
 
-from hitin.batches import Batch
+from hitin.batches import Batch, Examples
 from hitin.model_folder import TRAINING
 from hitin.network import Network
 from hitin.neural import NeuralModel
@@ -307,6 +308,24 @@ def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
         assert torch.allclose(weight, two[name], atol=1e-5), name  # sums of parts are rounded otherwise
     for single, double in zip(*(log_lines(tmp_path / name / TRAINING) for name in ("one", "two")), strict=True):
         assert single == pytest.approx(double, abs=1e-6)
+
+
+def test_padding_to_multiples_counts_where_the_tokens_of_a_batch_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes: list[tuple[int, int]] = []
+    batch = Examples.batch
+
+    def noted(examples: Examples, rows: NDArray[np.int64]) -> Batch:
+        made = batch(examples, rows)
+        assert made.ids is not None
+        shapes.append((made.ids.shape[0], made.ids.shape[1]))
+        return made
+
+    monkeypatch.setattr(Examples, "batch", noted)
+    texts = ["mew " * 65] * 79 + ["mew " * 200]
+    classifier(epochs=1, batch_size=64, batch_tokens=1300, max_length=256).fit(texts, [["Cat"]] * 80)
+    assert sum(count for count, _ in shapes) == 80
+    assert {length for _, length in shapes} == {72, 200}
+    assert max(count * length for count, length in shapes) == 18 * 72  # 20 of 65 tokens would be 1440 with padding
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch, about itself

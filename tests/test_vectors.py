@@ -109,6 +109,20 @@ def test_only_wanted_words_are_kept(content: Content, write: Write) -> None:
 
 
 @pytest.mark.parametrize("content", FORMATS)
+def test_a_file_without_any_wanted_word_is_refused_with_its_first_words(
+    content: Content, tmp_path: Path, write: Write
+) -> None:
+    words = ["The", "\u2581word", "##ing", "é"]
+    told = "no word of the vocabulary has a vector in the file, whose first words are The, \u2581word, ##ing"
+    for path in (
+        write("vectors", content(words, VECTORS[:4])),
+        write("vectors.gz", gzip.compress(content(words, VECTORS[:4]))),
+        archive(tmp_path / "v.npz", words, VECTORS[:4], 1.0),
+    ):
+        assert problem_of(path, {"the", "word", "[UNK]"}).message == told
+
+
+@pytest.mark.parametrize("content", FORMATS)
 def test_of_a_word_given_twice_the_first_vector_counts(content: Content, write: Write) -> None:
     vectors = read_vectors(write("vectors", content(["a", "b", "a"], VECTORS[:3])))
     assert vectors.words == ("a", "b")

@@ -374,6 +374,13 @@ class HierarchicalTextClassifier:
             raise InputError(
                 "the classifier has no taxonomy", kind="no-taxonomy", remedy="Give it a Taxonomy, or its file."
             )
+        if not isinstance(self.taxonomy, Taxonomy | str | Path):
+            raise InputError(
+                f"the taxonomy of the classifier is neither a Taxonomy nor a file: {shown(self.taxonomy)}",
+                kind="bad-taxonomy",
+                remedy="Make one with Taxonomy.from_nested of nested mappings, Taxonomy.from_edges of pairs "
+                "of names, or Taxonomy.from_paths of lists of names.",
+            )
         return self.taxonomy if isinstance(self.taxonomy, Taxonomy) else Taxonomy.read(self.taxonomy)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hitin.errors import InputError, counted, listed, shown
 from hitin.labels import LabelReader, unknown_label
+from hitin.names import composed
 from hitin.splitting import order_of_groups
 from hitin.taxonomy import Taxonomy
 
@@ -188,7 +189,8 @@ def _ones(row: NDArray[Any]) -> list[int]:
 
 
 def _named_columns(taxonomy: Taxonomy, table: Any) -> NDArray[Any]:
-    missing = [label for label in taxonomy.labels if label not in table.columns]
+    columns = {composed(str(name)): name for name in table.columns}
+    missing = [label for label in taxonomy.labels if label not in columns]
     if missing or len(table.columns) != len(taxonomy):
         others = [str(name) for name in table.columns if name not in taxonomy]
         raise InputError(
@@ -197,4 +199,4 @@ def _named_columns(taxonomy: Taxonomy, table: Any) -> NDArray[Any]:
             kind="bad-labels",
             remedy="It needs a column for each label, called by its name.",
         )
-    return np.asarray(table[list(taxonomy.labels)])
+    return np.asarray(table[[columns[label] for label in taxonomy.labels]])

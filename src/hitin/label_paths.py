@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hitin.documents import Document
 from hitin.errors import InputError, shown
 from hitin.labels import DELIMITER, OTHER_DELIMITERS, check_delimiter, names_in
-from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS
+from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS, composed, path_below
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.builder import Homonyms, TaxonomyBuilder
 
@@ -38,8 +38,8 @@ class LabelPaths:
     """Collects the labels of documents, then makes a taxonomy of them.
 
     What stands between the names is the same for all: what `separator` says, or the first of the usual marks that
-    occurs. `delimiter` stands between several labels of a document. `root` is the artificial root, which may begin a
-    path.
+    occurs; but then another of these may follow a label at the top. `delimiter` stands between several labels of a
+    document. `root` is the artificial root, which may begin a path.
     """
 
     def __init__(self, *, separator: str | None = None, delimiter: str = DELIMITER, root: str | None = ROOT) -> None:
@@ -48,16 +48,17 @@ class LabelPaths:
             raise InputError("the separator of paths is empty", kind="bad-option", remedy="Leave it out, or name one.")
         self._separator = separator
         self._delimiter = delimiter
-        self._root = root
+        self._root = root if root is None else composed(root)
         self._places: dict[str, Place] = {}
         self._known_paths: list[tuple[str, ...]] = []  # none after a label is added: they must be found again
+        self._other_marks: dict[str, tuple[str, ...]] = {}
 
     def add(self, labels: Iterable[str], file: str | None = None, line: int | None = None) -> None:
         """The labels of one document."""
         for label in labels:
-            for name in self._names(label):
-                if name.strip() and name.strip() not in self._places:
-                    self._places[name.strip()] = Place(file, line)
+            for name in map(str.strip, self._names(composed(label))):
+                if name and composed(name) not in self._places:
+                    self._places[composed(name)] = Place(file, line)
                     self._known_paths = []
 
     def _names(self, label: str) -> list[str]:
@@ -80,9 +81,18 @@ class LabelPaths:
         tops = {path[0] for path in paths}
         return [PATH_SEPARATOR.join(path) for path in paths if any(_ends_in(name, tops) for name in path[1:-1])]
 
+    def other_marks(self) -> dict[str, tuple[str, ...]]:
+        """Labels that have another mark than the rest, and the paths that they are read as."""
+        self._paths()
+        return self._other_marks
+
+    def policy(self) -> Homonyms:
+        """What a name in several places is, unless it is said: several labels, called by their paths."""
+        return "separate" if self.homonyms() else "merge"
+
     def taxonomy(self, homonyms: Homonyms | None = None) -> Taxonomy:
-        """The tree of all paths. By itself a name in several places is several labels, called by their paths."""
-        builder = TaxonomyBuilder(homonyms=homonyms or ("separate" if self.homonyms() else "merge"), root=self._root)
+        """The tree of all paths."""
+        builder = TaxonomyBuilder(homonyms=homonyms or self.policy(), root=self._root)
         for path in self._paths():
             builder.add_path(list(path))
         return builder.build()
@@ -98,8 +108,8 @@ class LabelPaths:
         paths = [self._path(label, separator) for label in self._places]
         if all(len(path) == 1 for path in paths):
             raise _no_path(next(iter(self._places.items()), None))
-        inner = {name for path in paths if len(path) > 1 for name in path}
-        return [path for path in dict.fromkeys(paths) if path and (len(path) > 1 or path[0] not in inner)]
+        self._other_marks = {} if self._separator else _with_other_marks(_not_short(paths), self._root)
+        return _not_short(self._other_marks.get(path[0], path) if len(path) == 1 else path for path in paths)
 
     def _occurs(self, mark: str) -> bool:
         return any(mark in label for label in self._places)
@@ -117,6 +127,20 @@ class LabelPaths:
                 "another mark with --separator.",
             )
         return tuple(names[1:] if len(names) > 1 and names[0] == self._root else names)
+
+
+def _not_short(paths: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Each path once, less single names that a longer one has."""
+    once = list(dict.fromkeys(paths))
+    inner = {name for path in once if len(path) > 1 for name in path}
+    return [path for path in once if path and (len(path) > 1 or path[0] not in inner)]
+
+
+def _with_other_marks(paths: list[tuple[str, ...]], root: str | None) -> dict[str, tuple[str, ...]]:
+    """Single names that are paths below a label at the top, by another mark."""
+    tops = {path[0] for path in paths}
+    found = {path[0]: path_below(tops, path[0], root) for path in paths if len(path) == 1}
+    return {name: path for name, path in found.items() if path}
 
 
 def _ends_in(name: str, tops: set[str]) -> bool:

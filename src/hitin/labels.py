@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hitin.cells import names_in_list
 from hitin.errors import InputError, shown
-from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS, folded, label_name
+from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS, composed, folded, label_name
 from hitin.taxonomy import Taxonomy
 
 DELIMITER = "|"
@@ -76,7 +76,7 @@ class LabelReader:
         self.taxonomy = taxonomy
         self._delimiter = delimiter
         self._separators = separators
-        self._root = root if root not in taxonomy else None
+        self._root = composed(root) if root is not None and root not in taxonomy else None
         self._known: dict[str, tuple[int, ...]] = {}
         self._sets: dict[frozenset[int], LabelSet] = {}
         self._remembered = 0
@@ -95,6 +95,7 @@ class LabelReader:
         found = self._known.get(label)
         if found is not None:
             return found
+        label = composed(label)
         found = self._look_up(label)
         if found is None:
             pieces = names_in(label, self._delimiter)

@@ -1,6 +1,8 @@
 """The names of labels: what is one, what may stand between those of a path, when two look alike."""
 
+from collections.abc import Container
 from math import isfinite
+from unicodedata import normalize
 
 from hitin.errors import InputError, shown
 
@@ -15,19 +17,37 @@ SEPARATORS = (PATH_SEPARATOR, "->", "→", "»", ">", "--")
 
 
 def label_name(value: object) -> str:
-    """A label's name from text or a number: as given, less blanks around it, which are never part of a name."""
+    """A label's name from text or a number: `composed`, less blanks around it, which are never part of a name."""
     if hasattr(value, "item"):  # a NumPy scalar
         value = value.item()
     if isinstance(value, float) and value.is_integer():  # 3.0 where a table had to make room for a gap
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float) or not _is_finite(value):
         raise InputError(f"a label must be text or a number, not {shown(value)}", kind="bad-label")
-    name = str(value).strip()
+    name = composed(str(value).strip())
     if not name:
         raise InputError("a label's name is empty", kind="bad-label", remedy="Give it a name.")
     if not name.isascii() and any("\ud800" <= char <= "\udfff" for char in name):
         raise InputError(f"the label {shown(name)} holds half a character", kind="bad-label")
     return name
+
+
+def composed(name: str) -> str:
+    """A name with each letter and its accent as one character (NFC): some systems write them as two."""
+    return name if name.isascii() else normalize("NFC", name)
+
+
+def path_below(tops: Container[str], name: str, root: str | None = None) -> tuple[str, ...] | None:
+    """The names in what stands at the top and looks like a path that begins with another label there, such as `A->B`.
+
+    Its mark is then another one than that of the paths around it. The artificial root may begin it.
+    """
+    for mark in SEPARATORS:
+        names = [part.strip() for part in name.split(mark)]
+        below = names[1:] if names[0] == root else names
+        if len(names) > 1 and all(names) and below[0] in tops:
+            return tuple(below)
+    return None
 
 
 def _is_finite(value: str | int | float) -> bool:
@@ -36,4 +56,4 @@ def _is_finite(value: str | int | float) -> bool:
 
 def folded(name: str) -> str:
     """A name without case, blanks and punctuation: equal for names that differ in nothing else."""
-    return "".join(char for char in name.casefold() if char.isalnum()) or name
+    return "".join(char for char in composed(name).casefold() if char.isalnum()) or name

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -46,9 +47,18 @@ class Ragged:
     def __getitem__(self, row: int) -> NDArray[np.int32]:
         return self.values[self.starts[row] : self.starts[row + 1]]
 
-    @property
+    @cached_property
     def lengths(self) -> NDArray[np.int64]:
+        """Of all rows, which are many: every batch asks for them."""
         return np.diff(self.starts)
+
+    @cached_property
+    def longest(self) -> int:
+        return int(self.lengths.max(initial=0))
+
+    def padded_lengths(self, multiple: int) -> NDArray[np.int64]:
+        """The lengths up to a `multiple`, or up to the longest: what each row takes where it is the longest of some."""
+        return np.minimum(-(-self.lengths // multiple) * multiple, self.longest)
 
     def padded(self, rows: NDArray[np.int64], padding: int = PAD, multiple: int = 1) -> NDArray[np.int64]:
         """(rows, longest of them): the values, and the padding after them.
@@ -58,7 +68,7 @@ class Ragged:
         lengths = self.lengths[rows]
         longest = max(int(lengths.max(initial=0)), 1)
         if multiple > 1:
-            longest = max(longest, min(-(-longest // multiple) * multiple, int(self.lengths.max())))
+            longest = max(longest, min(-(-longest // multiple) * multiple, self.longest))
         inside = np.arange(longest) < lengths[:, None]
         table = np.full(inside.shape, padding, dtype=np.int64)
         table[inside] = self._values_of(rows)

@@ -107,7 +107,8 @@ LabelDelimiter = Annotated[
 ]
 Root = Annotated[str, typer.Option(help="The name of the artificial root, which is no label.")]
 Homonyms = Annotated[
-    HomonymPolicy, typer.Option(help="The same name under two parents, in paths and nested JSON: one label, or two.")
+    HomonymPolicy,
+    typer.Option(help="The same name under two parents, in paths and JSON with nesting or ids: one label, or two."),
 ]
 TextKey = Annotated[str | None, typer.Option(help="The key or column of the text, if not text, token or doc_token.")]
 LabelKey = Annotated[

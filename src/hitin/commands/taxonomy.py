@@ -59,8 +59,9 @@ def taxonomy(
         )
         with file_progress() as progress:
             count = _collect(paths, documents, (text_key, label_key, encoding), progress)
-        found = paths.taxonomy(homonyms.value if homonyms else None)
-        warn(_doubts(paths.run_together()))
+        policy = homonyms.value if homonyms else paths.policy()
+        found = paths.taxonomy(policy)
+        warn(_doubts(paths))
         _write(found, out, root, overwrite)
     if as_json:
         facts = {"taxonomy": out, "documents": count, "labels": len(found), "levels": list(found.level_sizes)}
@@ -76,7 +77,7 @@ def taxonomy(
             "--taxonomy-encoding": "utf-8" if encoding else None,  # as it is written
         }
         told = [word for option, value in again.items() if value is not None for word in (option, value)]
-        typer.echo(_show(found, count, [out, *documents, *told], paths.homonyms()))
+        typer.echo(_show(found, count, [out, *documents, *told], paths.homonyms(), policy))
 
 
 def _collect(
@@ -117,17 +118,22 @@ def _write(found: "Taxonomy", out: str, root: str, overwrite: bool) -> None:
     found.write(out, root=root)
 
 
-def _doubts(run_together: list[str]) -> Iterator[str]:
+def _doubts(paths: "LabelPaths") -> Iterator[str]:
     """What may be another tree than was meant."""
-    from hitin.errors import counted, shown
+    from hitin.errors import counted, printable, shown
+    from hitin.names import PATH_SEPARATOR
 
-    if run_together:
+    for label, names in list(paths.other_marks().items())[:1]:
+        count = f"{counted(len(paths.other_marks()), 'label has', 'labels have')} another mark than the rest"
+        remedy = "Where that is one name, say with --separator what stands between the names of paths."
+        yield f"{count}: {shown(label)} is read as {printable(PATH_SEPARATOR.join(names))}. {remedy}"
+    if run_together := paths.run_together():
         count = f"{counted(len(run_together), 'path looks', 'paths look')} like several labels"
         remedy = "Put | between the labels of a document, or name what stands there with --label-delimiter."
         yield f"{count}, such as {shown(run_together[0])}. {remedy}"
 
 
-def _show(found: "Taxonomy", count: int, words: list[str], homonyms: list[str]) -> str:
+def _show(found: "Taxonomy", count: int, words: list[str], homonyms: list[str], policy: str) -> str:
     """A few lines for people; `words` are what the next command is told."""
     from hitin.errors import counted, listed, printable
 
@@ -136,6 +142,6 @@ def _show(found: "Taxonomy", count: int, words: list[str], homonyms: list[str]) 
         f"{printable(words[0], most=1000)}: {counted(len(found), 'label')} of {counted(count, 'document')} ({levels})"
     ]
     if homonyms:
-        called = "labels are called by their paths" if homonyms[0] not in found else "each is one label"
+        called = "labels are called by their paths" if policy == "separate" else "each is one label"
         lines.append(f"  in several places: {listed(homonyms, most=3)}; {called}")
     return "\n".join([*lines, "Next:", f"  {printable(command('check', *words), most=1000)}"])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hitin.calibration import Calibration, LogOdds
 from hitin.decisions.policies import AS_SHOWN, POLICIES, WAYS, WITH_THRESHOLDS, Given, Policy
 from hitin.errors import InputError, counted, shown
+from hitin.names import composed
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.levels import without_orphans
 
@@ -282,7 +283,7 @@ def _threshold_words(threshold: Threshold) -> str:
 
 @lru_cache(maxsize=4)
 def _by_label(threshold: tuple[tuple[str, float], ...], taxonomy: Taxonomy) -> NDArray[np.float64]:
-    given = dict(threshold)
+    given = {composed(name): value for name, value in threshold}
     for names, others, problem in ((given, taxonomy, "is not in the taxonomy"), (taxonomy, given, "has no threshold")):
         wrong = next((name for name in names if name not in others), None)
         if wrong is not None:

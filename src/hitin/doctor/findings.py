@@ -13,14 +13,14 @@ from hitin.doctor.problems import FIRST, Problems
 from hitin.doctor.splits import Split
 from hitin.errors import counted, place, shown
 from hitin.labels import LabelReader
-from hitin.names import PATH_SEPARATOR, folded
+from hitin.names import PATH_SEPARATOR, folded, path_below
 from hitin.taxonomy.reading import Reading
 
 _TRAIN = re.compile("(?<![a-z])train", re.IGNORECASE)
 
 
 def of_taxonomy(reading: Reading, problems: Problems) -> None:
-    """Repeated edges, homonyms, names that look alike or wrongly decoded, a taxonomy without parents."""
+    """Repeated edges, homonyms, names that look alike, like paths or wrongly decoded, a taxonomy without parents."""
     taxonomy = reading.taxonomy
     for line, parent, child in reading.repeated:
         problems.add("duplicate-edge", place(reading.file, line), f"{parent}{PATH_SEPARATOR}{child}")
@@ -29,8 +29,11 @@ def of_taxonomy(reading: Reading, problems: Problems) -> None:
         problems.add("homonym", reading.place_of(number) if number is not None else reading.file, name)
     if taxonomy.depth == 1 and len(taxonomy) > 1:
         problems.add("flat-taxonomy", reading.file, f"{len(taxonomy):,} labels, all at the top")
+    tops = set(taxonomy.labels[: len(taxonomy.roots)])
     first: dict[str, int] = {}
     for number, label in enumerate(taxonomy.labels):
+        if label in tops and (path := path_below(tops, label)):
+            problems.add("path-at-top", reading.place_of(number), f"{shown(label)}: {PATH_SEPARATOR.join(path)}?")
         if trouble := trouble_in(label):
             problems.add("encoding", reading.place_of(number), f"in the label {trouble!a}")
         twin = first.setdefault(folded(label), number)

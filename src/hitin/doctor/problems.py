@@ -131,6 +131,12 @@ KINDS: dict[str, Kind] = {
         "taxonomies without any parent",
         "If labels were meant to stand under others: is the separator right (tabs, not blanks)? --separator names it.",
     ),
+    "path-at-top": Kind(
+        Severity.WARNING,
+        "label at the top that looks like a path from another one there",
+        "labels at the top that look like paths from others there",
+        "If they are, put them under these labels: paths were written with several marks.",
+    ),
     "broken-json": Kind(Severity.UNREADABLE, "line of broken JSON", "lines of broken JSON"),
     "no-text": Kind(Severity.UNREADABLE, "document without a text", "documents without a text"),
     "no-label": Kind(Severity.UNREADABLE, "document without a label", "documents without a label"),

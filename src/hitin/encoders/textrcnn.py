@@ -31,7 +31,7 @@ class TextRCNNSettings:
     max_length: int = 256
     """Tokens of a document; what comes after is cut off."""
     vectors: str = ""
-    """A file of word vectors to begin with; empty: they are learnt from nothing."""
+    """A file of vectors of whole words to begin with; empty: they are learnt from nothing."""
     embedding: int = 300
     """The width of a word vector, unless a file says it."""
     hidden: int = 128
@@ -62,6 +62,11 @@ class TextRCNNSettings:
             raise bad_option(
                 f"clean is {self.clean}, which leaves words out, and tokens is subword",
                 "Clean with tokens = word, or read pieces of words without cleaning.",
+            )
+        if self.vectors and self.tokens == "subword":
+            raise bad_option(
+                "vectors are of whole words, and tokens is subword",
+                "Begin with vectors where tokens = word, or leave them out.",
             )
         if not all(0 <= rate < 1 for rate in (self.embedding_dropout, self.token_dropout, self.word_dropout)):
             raise InputError("a dropout is a number from 0 to below 1", kind="bad-option")

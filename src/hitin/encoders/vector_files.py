@@ -24,6 +24,7 @@ _ARCHIVE_ERRORS = (  # of zipfile, zlib, and NumPy, which reads an array's shape
 _HEADER = re.compile(r"(\d{1,12}) (\d{1,5})\s*", re.ASCII)
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _CHUNK = 1024 * 1024
+_SHOWN = 3  # words of a file that has none of those wanted
 _LONGEST_WORD = 10_000  # bytes that a damaged binary file is searched for the end of a word
 
 _WHOLE = "Is the file whole, and not damaged? Copy or download it again."
@@ -36,6 +37,8 @@ class Kept:
     def __init__(self, wanted: Collection[str] | None) -> None:
         self.rows: dict[str, int] = {}
         self.numbers = bytearray()
+        self.first: list[str] = []
+        """Some words at the beginning of the file, wanted or not."""
         self.undecodable = 0
         self.missing = 0
         self.wanted = None if wanted is None else frozenset(wanted)
@@ -112,6 +115,7 @@ def _is_binary(source: Source, header: _Header) -> bool:
 def _read_text(source: Source, header: _Header | None, kept: Kept) -> int:
     width = header.width if header else _usual_width(source)
     undecodable: list[InputError] = []
+    kept.first = [line.rstrip().rsplit(" ", width)[0] for line in source.head_lines[bool(header) :][:_SHOWN]]
     lines = (text for text in source.lines(undecodable.append) if not text.isspace())
     if header:
         next(lines)
@@ -175,6 +179,8 @@ def _read_binary(source: Source, path: str | Path, header: _Header, kept: Kept) 
             except UnicodeDecodeError:
                 kept.undecodable += 1
                 continue
+            if len(kept.first) < _SHOWN:
+                kept.first.append(word)
             if kept.takes(word) and not kept.add(word, np.frombuffer(numbers, dtype="<f4")):
                 problem = f"the vector of word {number:,}, {shown(word)}, holds what is not a number"
                 raise source.error(problem, kind="bad-row", remedy=_WHOLE)
@@ -225,6 +231,7 @@ def read_archive(path: str | Path, kept: Kept) -> int:
     numbers, scale, words = _archived(path)
     if numbers.ndim != 2 or len(words) != len(numbers):
         raise _bad_archive(path, f"there are {len(words):,} words, but `q` has the shape {numbers.shape}")
+    kept.first = words[:_SHOWN]
     for row, word in enumerate(words):
         if kept.takes(word):
             kept.rows[word] = row

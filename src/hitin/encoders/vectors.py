@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.encoders.vector_files import Kept, is_archive, read_archive, read_stream
-from hitin.errors import InputWarning
+from hitin.errors import InputError, InputWarning, listed
 
 Matrix = NDArray[np.float32]
 
@@ -77,10 +77,18 @@ def read_vectors(path: str | Path, wanted: Collection[str] | None = None) -> Wor
     """Read GloVe text, word2vec text or binary, or an archive of `q`, `scale` and `words` (`.npz`).
 
     The format is recognised by what is in the file; all but archives may be compressed. Only words that are
-    `wanted` are kept, and only their lines are looked at closely. Of a word given twice the first vector counts.
+    `wanted` are kept, and only their lines are looked at closely; a file that has none of them is refused. Of a word
+    given twice the first vector counts.
     """
     kept = Kept(wanted)
     width = read_archive(path, kept) if is_archive(path) else read_stream(path, kept)
+    if kept.wanted and not kept.rows:
+        raise InputError(
+            f"no word of the vocabulary has a vector in the file, whose first words are {listed(kept.first)}",
+            kind="bad-vectors",
+            file=str(path),
+            remedy="Whole words in small letters are looked for: give vectors of such, in the language of the texts.",
+        )
     for problem in kept.problems:
         warnings.warn(f"{path}: {problem}", InputWarning, stacklevel=2)
     return WordVectors(tuple(kept.rows), np.frombuffer(kept.numbers, dtype=np.float32).reshape(len(kept.rows), width))

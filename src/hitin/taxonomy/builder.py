@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from hitin.errors import InputError, printable, shown
-from hitin.names import PATH_SEPARATOR, ROOT
+from hitin.names import PATH_SEPARATOR, ROOT, composed
 from hitin.taxonomy.taxonomy import Ids, Taxonomy, run_starts
 
 Homonyms = Literal["merge", "separate"]
@@ -27,7 +27,7 @@ class TaxonomyBuilder:
     def __init__(self, *, homonyms: Homonyms = "merge", root: str | None = ROOT, file: str | None = None) -> None:
         if homonyms not in ("merge", "separate"):
             raise InputError(f"homonyms are 'merge' or 'separate', not {shown(homonyms)}", kind="bad-option")
-        self.root = root
+        self.root = root if root is None else composed(root)
         self.names: dict[str, int] = {}
         self.homonym_policy: Homonyms | None = None
         """What was done with homonyms; `None` until a path comes."""
@@ -42,7 +42,7 @@ class TaxonomyBuilder:
 
     def label(self, name: str, line: int = _UNKNOWN_LINE) -> int:
         """The provisional number of a name."""
-        number = self.names.setdefault(name, len(self.names))
+        number = self.names.setdefault(composed(name), len(self.names))
         if number == len(self._name_lines):
             self._name_lines.append(line)
         return number
@@ -55,14 +55,21 @@ class TaxonomyBuilder:
 
     def add_below(self, above: str | None, name: str, line: int = _UNKNOWN_LINE) -> str | None:
         """One step of a path: the label of `name` under the label `above`. The artificial root is no step."""
+        label = self.named_below(above, name, line)
+        if label is not None:
+            self.add(above, label, line)
+        return label
+
+    def named_below(self, above: str | None, name: str, line: int = _UNKNOWN_LINE) -> str | None:
+        """What `name` under the label `above` is called, without the edge; `None` for the artificial root."""
         self.homonym_policy = self._homonyms
+        label = name = composed(name)
         if above is None and name == self.root:
             return None
-        label = name
         if self._homonyms == "separate":
             label = name if above is None else f"{above}{PATH_SEPARATOR}{name}"
             self._last_names[name] += label not in self.names
-        self.add(above, label, line)
+        self.label(label, line)
         return label
 
     def add_path(self, names: list[str], line: int = _UNKNOWN_LINE) -> None:

@@ -8,6 +8,7 @@ from hitin.errors import InputError, listed, shown
 from hitin.files import Source
 from hitin.names import label_name
 from hitin.taxonomy.builder import TaxonomyBuilder
+from hitin.taxonomy.entries import Entry, add_entries
 
 NAME_KEYS = ("name", "label", "title", "id")
 PARENT_KEYS = ("parent", "parents", "parent_id")
@@ -41,7 +42,7 @@ def read_json(builder: TaxonomyBuilder, source: Source) -> None:
             kind="broken-json",
             remedy="Write a very deep taxonomy as 'parent TAB child' lines instead.",
         ) from error
-    if not (_add_flat(builder, value) or _add_edges(builder, value) or _add_nodes(builder, value)):
+    if not (_add_flat(builder, value) or _add_edges(builder, value) or _add_table(builder, value)):
         add_nested(builder, value)
 
 
@@ -54,7 +55,7 @@ def _add_flat(builder: TaxonomyBuilder, value: object) -> bool:
     for entry in entries:
         label, parents = label_name(entry["label"]), entry["parents"]
         builder.label(label)
-        for parent in parents if isinstance(parents, list) else [parents]:
+        for parent in _as_list(parents):
             builder.add(label_name(parent), label)
     builder.root = None  # parents are named one by one here, so any name may be a label
     return True
@@ -71,20 +72,32 @@ def _add_edges(builder: TaxonomyBuilder, value: object) -> bool:
     return True
 
 
-def _add_nodes(builder: TaxonomyBuilder, value: object) -> bool:
+def _add_table(builder: TaxonomyBuilder, value: object) -> bool:
     """`[{"id": ..., "name": ..., "parent": ...}, ...]`, a table of labels that name their parents, or their ids."""
     entries = _objects(value)
-    key = next((key for key in PARENT_KEYS if entries and all(key in entry for entry in entries)), None)
-    if not entries or key is None or not all(_name(entry) is not None for entry in entries):
+    key = next((key for key in PARENT_KEYS if entries and _is_table(entries, key)), None)
+    if not entries or key is None:
         return False
-    names = {str(entry["id"]): _name(entry) for entry in entries if "id" in entry}
-    for entry in entries:
-        given = entry[key]
-        parents: list[object] = given if isinstance(given, list) else [given]
-        for parent in parents or [None]:
-            above = None if parent in (None, "") else label_name(names.get(str(parent), parent))
-            builder.add(above, label_name(_name(entry)))
+    add_entries(builder, [_entry(entry, entry.get(key)) for entry in entries])
     return True
+
+
+def _is_table(entries: list[dict[str, object]], key: str) -> bool:
+    """Whether entries name their parents by this key, those at the top perhaps none, and do not hold one another."""
+    nested = any(isinstance(each, _CONTAINERS) for entry in entries for each in _as_list(entry.get("children")))
+    has_key = [key in entry for entry in entries]
+    has_others = any("children" in entry for entry in entries)
+    named = all(_name(entry) is not None for entry in entries)
+    return named and not nested and (all(has_key) or (any(has_key) and not has_others))
+
+
+def _as_list(value: object) -> list[object]:
+    return value if isinstance(value, list) and not isinstance(value, Pairs) else [value]
+
+
+def _entry(members: Mapping[str, object], above: object) -> Entry:
+    own = _scalar(members.get("id"))
+    return Entry(label_name(_name(members)), None if own in (None, "") else label_name(own), _as_list(above))
 
 
 def _objects(value: object) -> list[dict[str, object]] | None:
@@ -96,8 +109,12 @@ def _objects(value: object) -> list[dict[str, object]] | None:
 
 def _name(members: Mapping[str, object]) -> object:
     """The name of an object that has one; `None` for an object whose keys are names."""
-    name = next((members[key] for key in NAME_KEYS if key in members), None)
-    return name if isinstance(name, str | int | float) and not isinstance(name, bool) else None
+    return _scalar(next((members[key] for key in NAME_KEYS if key in members), None))
+
+
+def _scalar(value: object) -> object:
+    """What may be a name; `None` for anything else."""
+    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else None
 
 
 class _Member(NamedTuple):

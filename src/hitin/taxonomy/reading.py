@@ -1,7 +1,7 @@
 """Taxonomy files: the format recognised, then read."""
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Literal
 from hitin.documents import LABEL_KEYS, TEXT_KEYS
 from hitin.errors import InputError, InputWarning, counted, listed, place, printable, shown
 from hitin.files import Source
-from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS
+from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS, path_below
 from hitin.tables import Rows, csv_rows, delimiter_of
 from hitin.taxonomy.builder import Homonyms, TaxonomyBuilder
 from hitin.taxonomy.nested import read_json
@@ -237,6 +237,15 @@ def _is_remark(text: str, separator: str) -> bool:
 
 def _read_paths(builder: TaxonomyBuilder, source: Source, separator: str | None) -> None:
     """One path from the top down a line; a first line that begins with `# ` may be a remark."""
+    paths = list(_paths_in(source, separator))
+    tops = {names[1] if len(names) > 1 and names[0] == builder.root else names[0] for names, _ in paths}
+    for names, line in paths:
+        other = path_below(tops, names[0], builder.root) if len(names) == 1 and separator is None else None
+        builder.add_path(list(other or names), line)
+
+
+def _paths_in(source: Source, separator: str | None) -> Iterator[tuple[list[str], int]]:
+    """The names on each line, and its number."""
     guessed = separator is None
     lines = source.head_lines
     separator = separator or next((mark for mark in SEPARATORS if any(mark in line for line in lines)), PATH_SEPARATOR)
@@ -254,7 +263,7 @@ def _read_paths(builder: TaxonomyBuilder, source: Source, separator: str | None)
                 line=source.line,
                 remedy=f"Names are separated by {mark or separator!r}; name another one with --separator.",
             )
-        builder.add_path(names, source.line)
+        yield names, source.line
 
 
 _READERS: dict[str, Callable[[TaxonomyBuilder, Source], None]] = {

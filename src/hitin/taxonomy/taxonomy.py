@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hitin.errors import counted
-from hitin.names import ROOT, label_name
+from hitin.errors import InputError, counted, shown
+from hitin.names import ROOT, composed, label_name
 
 if TYPE_CHECKING:
     from hitin.taxonomy.builder import Homonyms
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Ids = NDArray[np.int64]
 Number = TypeVar("Number", bound=np.generic)
+
+_AN_EDGE = 'Write [("A", "B"), ("A", "C")], where A stands above B and C.'
+_A_PATH = 'Write [["A", "B"], ["A", "C"]], or read a file of paths with Taxonomy.read.'
 
 
 class Taxonomy:
@@ -61,8 +64,8 @@ class Taxonomy:
         """Read a file: `parent TAB child TAB child ...`, two columns, nested JSON, or one path a line.
 
         The format is recognised unless named. `homonyms` says what the same name under two parents is in
-        paths and nested JSON: one label with two parents (`merge`), or two labels (`separate`), each of which
-        is then called by its whole path, `A > B`.
+        paths and JSON with nesting or ids: one label with two parents (`merge`), or two labels (`separate`), each
+        of which is then called by its whole path, `A > B`.
         """
         from hitin.taxonomy.reading import read_taxonomy
 
@@ -80,9 +83,10 @@ class Taxonomy:
         from hitin.taxonomy.builder import TaxonomyBuilder
 
         builder = TaxonomyBuilder(root=root)
-        for parent, child in edges:
+        for edge in _several(edges, "edges are a list of pairs of names", _AN_EDGE):
+            parent, child = _pair(edge)
             builder.add(None if parent is None else label_name(parent), label_name(child))
-        for label in labels:
+        for label in _several(labels, "labels are a list of names", 'Write ["A", "B"].'):
             builder.label(label_name(label))
         return builder.build()
 
@@ -94,8 +98,9 @@ class Taxonomy:
         from hitin.taxonomy.builder import TaxonomyBuilder
 
         builder = TaxonomyBuilder(homonyms=homonyms, root=root)
-        for path in paths:
-            builder.add_path([label_name(name) for name in path])
+        for path in _several(paths, "paths are a list of lists of names", _A_PATH):
+            names = _several(path, "a path is a list of names", _A_PATH, (str, bytes, Mapping))
+            builder.add_path([label_name(name) for name in names])
         return builder.build()
 
     @classmethod
@@ -127,7 +132,7 @@ class Taxonomy:
         return iter(self.labels)
 
     def __contains__(self, label: object) -> bool:
-        return label in self._index
+        return isinstance(label, str) and composed(label) in self._index
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Taxonomy):
@@ -143,7 +148,7 @@ class Taxonomy:
 
     def index(self, label: str) -> int:
         """The number of a label; `KeyError` when there is none."""
-        return self._index[label]
+        return self._index[composed(label)]
 
     def parents(self, label: int) -> Ids:
         """Numbers of the labels right above."""
@@ -224,6 +229,21 @@ class Taxonomy:
     def _parent_lists(self) -> tuple[list[int], list[int]]:
         """The parent arrays as lists, which are several times faster to look up one by one."""
         return self.parent_starts.tolist(), self.parent_ids.tolist()
+
+
+def _several(values: object, message: str, remedy: str, others: tuple[type, ...] = (str, bytes)) -> Iterable[Any]:
+    """Values that can be gone through, but not those `others`, of which Python gives letters or keys."""
+    if isinstance(values, others) or not isinstance(values, Iterable):
+        raise InputError(f"{message}, not {shown(values)}", kind="bad-taxonomy", remedy=remedy)
+    return values
+
+
+def _pair(edge: object) -> tuple[object, object]:
+    message = "an edge is a pair of names, parent and child"
+    names = tuple(_several(edge, message, _AN_EDGE, (str, bytes, Mapping)))
+    if len(names) != 2:
+        raise InputError(f"{message}, not {shown(edge)}", kind="bad-taxonomy", remedy=_AN_EDGE)
+    return names
 
 
 def _frozen(array: NDArray[Number]) -> NDArray[Number]:

@@ -92,8 +92,8 @@ class _Trainer:
         self.model = model
         multiple = multiple_for(accelerator.device, train.tokens.lengths)
         self.train, self.val = train.in_multiples(multiple), val and val.in_multiples(multiple)
-        self.epochs = Epochs(
-            train.tokens.lengths,
+        self.epochs = Epochs(  # padding counts where tokens are bounded
+            train.tokens.padded_lengths(multiple) if self.settings.batch_tokens else train.tokens.lengths,
             self.settings.batch_size,
             self.settings.batch_tokens,
             self.settings.seed,
