@@ -120,15 +120,14 @@ TaxonomyEncoding = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def _named(folder: str) -> str:
+def named(folder: str) -> str:
+    """A folder's name, which a variable of the shell that is not set leaves empty."""
     if not folder:
         raise typer.BadParameter("the name of the folder is empty.")
     return folder
 
 
-OutFolder = Annotated[
-    str, typer.Option("--out", "-o", callback=_named, help="The folder to write to; made if need be.")
-]
+OutFolder = Annotated[str, typer.Option("--out", "-o", callback=named, help="The folder to write to; made if need be.")]
 ModelFolder = Annotated[str, typer.Argument(metavar="MODEL", help="The folder that `hitin train` wrote.")]
 Device = Annotated[DeviceName, typer.Option(help="Where to compute; auto takes a GPU if there is one.")]
 Threshold = Annotated[

@@ -16,7 +16,12 @@ def train(
         list[str],
         typer.Argument(metavar="TRAIN", help="Files of training documents: JSONL, CSV, TSV or Parquet."),
     ],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="The folder of the model; made if need be.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out", "-o", metavar="MODEL", callback=options.named, help="The folder of the model; made if need be."
+        ),
+    ],
     val: Annotated[
         list[str] | None,
         typer.Option(help="A file of validation documents, by which the best epoch is chosen; may be given again."),

@@ -19,6 +19,16 @@ EVERY = 20
 """Steps between lines."""
 
 
+def is_log(path: Path) -> bool:
+    """Whether a file is a training's log, or empty, as far as its first line tells."""
+    try:
+        with path.open("rb") as file:
+            first = file.readline(1000)
+        return not first or "batch" in json.loads(first)
+    except (OSError, ValueError, TypeError, RecursionError):
+        return False
+
+
 class Watcher:
     """Told how training goes; this one does not care."""
 
