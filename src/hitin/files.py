@@ -50,6 +50,11 @@ def is_folder(path: str | Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112
 
 
+def is_same(one: str | Path, other: str | Path) -> bool:
+    """Whether both lead to one file that is there. Pipes and devices are no files."""
+    return is_file(one) and is_file(other) and os.path.samefile(one, other)  # noqa: PTH121
+
+
 class Source:
     """A file opened for reading: decompressed, its encoding known, its lines counted. `-` is standard input."""
 

@@ -15,7 +15,7 @@ from hitin.documents import Document, Keys, as_line, documents_of, print_of
 from hitin.errors import InputError, counted
 from hitin.files import STANDARD_INPUT, FileProgress
 from hitin.option_values import bad_option
-from hitin.writing import check_folder, replacing
+from hitin.writing import check_folder, check_not_read, replacing
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -107,15 +107,8 @@ def _check_files(files: Sequence[str], paths: Mapping[Split, Path], out: str | P
     if STANDARD_INPUT in files:
         raise bad_option("standard input is read once, and documents are read twice here", "Name a file instead.")
     check_folder(out, paths["train"].name)
-    given = {Path(file).resolve() for file in files}
     for path in paths.values():
-        if path.resolve() in given:
-            raise InputError(
-                "this file is read, and would be written",
-                kind="file-exists",
-                file=str(path),
-                remedy="Choose another --out.",
-            )
+        check_not_read(path, files)
         if path.exists() and not overwrite:
             raise InputError(
                 "there is a file of this name",

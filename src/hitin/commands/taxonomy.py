@@ -52,8 +52,10 @@ def taxonomy(
     from hitin.label_paths import LabelPaths
     from hitin.labels import DELIMITER
     from hitin.names import ROOT
+    from hitin.writing import check_not_read
 
     with errors_as_json(as_json):
+        check_not_read(out, documents)
         paths = LabelPaths(
             separator=options.unescaped(separator), delimiter=options.unescaped(label_delimiter), root=root
         )
