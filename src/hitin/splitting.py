@@ -15,7 +15,7 @@ from hitin.documents import Document, Keys, as_line, documents_of, print_of
 from hitin.errors import InputError, counted
 from hitin.files import STANDARD_INPUT, FileProgress
 from hitin.option_values import bad_option
-from hitin.writing import check_folder, check_not_read, replacing
+from hitin.writing import check_folder, check_new, check_not_read, replacing
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -109,10 +109,4 @@ def _check_files(files: Sequence[str], paths: Mapping[Split, Path], out: str | P
     check_folder(out, paths["train"].name)
     for path in paths.values():
         check_not_read(path, files)
-        if path.exists() and not overwrite:
-            raise InputError(
-                "there is a file of this name",
-                kind="file-exists",
-                file=str(path),
-                remedy="Choose another folder with --out, or replace the files with --overwrite.",
-            )
+        check_new(path, overwrite)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hitin.compression import of_path, open_compressed
 from hitin.errors import InputError
-from hitin.files import is_same
+from hitin.files import is_same, is_there
 
 
 @contextlib.contextmanager
@@ -62,6 +62,17 @@ def check_not_read(path: str | Path, files: Iterable[str | Path]) -> None:
             kind="file-exists",
             file=str(path),
             remedy="Choose another --out.",
+        )
+
+
+def check_new(path: str | Path, overwrite: bool) -> None:
+    """Refuse to take the place of a file in a folder, unless told so."""
+    if is_there(path) and not overwrite:
+        raise InputError(
+            "there is a file of this name",
+            kind="file-exists",
+            file=str(path),
+            remedy="Choose another folder with --out, or replace the files with --overwrite.",
         )
 
 

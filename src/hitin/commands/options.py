@@ -128,6 +128,7 @@ def named(folder: str) -> str:
 
 
 OutFolder = Annotated[str, typer.Option("--out", "-o", callback=named, help="The folder to write to; made if need be.")]
+OverwriteFiles = Annotated[bool, typer.Option("--overwrite", help="Replace files of an earlier time.")]
 ModelFolder = Annotated[str, typer.Argument(metavar="MODEL", help="The folder that `hitin train` wrote.")]
 Device = Annotated[DeviceName, typer.Option(help="Where to compute; auto takes a GPU if there is one.")]
 Threshold = Annotated[
