@@ -120,9 +120,9 @@ TaxonomyEncoding = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def named(folder: str) -> str:
+def named(folder: str | None) -> str | None:
     """A folder's name, which a variable of the shell that is not set leaves empty."""
-    if not folder:
+    if folder == "":
         raise typer.BadParameter("the name of the folder is empty.")
     return folder
 
