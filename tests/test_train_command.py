@@ -120,6 +120,33 @@ def test_what_is_odd_about_the_documents_is_a_warning(run: Run, write: Write, tm
         assert f"warning: {words}" in result.stderr
 
 
+def test_the_check_that_is_recommended_reads_as_training_did(run: Run, write: Write, tmp_path: Path) -> None:
+    paths = write("paths.dat", "Top\tSanté\tInjury\nTop\tSport\tInjury\n".encode("latin-1"))
+    rows = 'body,category\nleg,"Santé\tInjury\nSport"\nleg,Sport\n'
+    train = write("a.csv", rows.encode("latin-1"))
+    options = ("--separator", r"\t", "--label-delimiter", r"\n", "--root", "Top", "--homonyms", "separate")
+    options += ("--format", "paths", "--encoding", "latin-1", "--text-key", "body", "--label-key", "category")
+    result = run("train", paths, train, *options, "--out", tmp_path / "model", *TINY, "--epochs", 1)
+    assert result.exit_code == 0, result.output
+    told = next(line for line in result.stderr.splitlines() if line.endswith(" shows more"))
+    words = shlex.split(told.removeprefix("warning: hitin ").removesuffix(" shows more"))
+    assert words[:3] == ["check", str(paths), str(train)]
+    assert sorted(words[3:]) == sorted(options)
+    assert run(*words).exit_code == 0, run(*words).output
+
+
+def test_a_taxonomy_in_utf_8_needs_no_encoding_of_its_own(run: Run, write: Write, tmp_path: Path) -> None:
+    rows = "text,label\nleer,Gerät > Akku\ndunkel,Gerät > Größe\n"
+    train = write("cp.csv", rows.encode("windows-1252"))
+    taxonomy, encoding = tmp_path / "cp.tsv", ("--encoding", "windows-1252")
+    assert run("taxonomy", train, *encoding, "--out", taxonomy).exit_code == 0
+    result = run("train", taxonomy, train, *encoding, "--out", tmp_path / "model", *TINY, "--epochs", 1)
+    assert result.exit_code == 0, result.output
+    assert run("check", taxonomy, train, *encoding).exit_code == 0
+    taxonomy.write_text(taxonomy.read_text(encoding="utf-8"), encoding="windows-1252")
+    assert run("check", taxonomy, train, *encoding).exit_code == 0
+
+
 def test_the_taxonomy_and_the_documents_are_read_as_told(run: Run, write: Write, tmp_path: Path) -> None:
     paths = write("paths.txt", "Top/Santé/Injury\nTop/Sport/Injury\n".encode("latin-1"))
     rows = "body,category\nleg,Santé/Injury\nball,Top/Sport\n"

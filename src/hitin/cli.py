@@ -30,6 +30,7 @@ from hitin.commands.tune import tune
 from hitin.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_json, file_progress, print_tables, warn
 from hitin.errors import HitinError, printable
 from hitin.launching import end_at_once, has_launcher
+from hitin.names import unescaped
 
 if TYPE_CHECKING:
     from hitin.doctor.facts import CheckUp
@@ -173,17 +174,18 @@ def check(
         hitin check taxonomy.json train.parquet --json > report.json
     """
     from hitin import doctor
+    from hitin.taxonomy.reading import encoding_beside
 
     with errors_as_json(as_json, taxonomy=None, splits=[]), file_progress() as progress:
         found = doctor.check(
             taxonomy,
             documents or (),
             format=format.value,
-            separator=options.unescaped(separator),
-            delimiter=options.unescaped(label_delimiter),
+            separator=unescaped(separator),
+            delimiter=unescaped(label_delimiter),
             root=root,
             homonyms=homonyms.value,
-            taxonomy_encoding=taxonomy_encoding or encoding,
+            taxonomy_encoding=taxonomy_encoding or encoding_beside(taxonomy, encoding),
             encoding=encoding,
             text_key=text_key,
             label_key=label_key,
@@ -240,7 +242,7 @@ def tree(
             with_root=with_root,
             seed=seed,
             format=format.value,
-            separator=options.unescaped(separator),
+            separator=unescaped(separator),
             root=root,
             homonyms=homonyms.value,
             encoding=encoding,

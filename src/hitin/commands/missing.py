@@ -64,14 +64,13 @@ def _no_taxonomy(words: list[str], given: Given) -> InputError:
     from hitin.label_paths import BY_HAND
 
     file, reading = given["taxonomy"], _said(given, "text_key", "label_key", "encoding", "separator", "label_delimiter")
-    besides = ["--taxonomy-encoding", "utf-8"] if given.get("encoding") else []
     return InputError(
         "these are documents; a taxonomy must come before them, which says which label stands under which",
         kind="missing-argument",
         file=file,
         remedy="If labels are paths, such as Device > Battery, make it of them:\n"
         f"  {command('taxonomy', file, '--out', 'taxonomy.tsv', *reading)}\n"
-        f"  {command(*words, 'taxonomy.tsv', file, '--out', given.get('out') or 'model', *reading, *besides)}\n"
+        f"  {command(*words, 'taxonomy.tsv', file, '--out', given.get('out') or 'model', *reading)}\n"
         f"If they are single names, write it: {BY_HAND}.",
     )
 

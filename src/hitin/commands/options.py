@@ -1,7 +1,7 @@
 """Options that several verbs have, in the same words. Nothing heavy is imported here."""
 
 from enum import StrEnum
-from typing import Annotated, overload
+from typing import Annotated
 
 import typer
 
@@ -115,7 +115,7 @@ LabelKey = Annotated[
 ]
 Encoding = Annotated[str | None, typer.Option(help="The encoding of the documents, if not UTF-8.")]
 TaxonomyEncoding = Annotated[
-    str | None, typer.Option(help="The encoding of the taxonomy, if not that of the documents.")
+    str | None, typer.Option(help="The encoding of the taxonomy, if neither UTF-8 nor that of the documents.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -157,14 +157,3 @@ Uncalibrated = Annotated[
         "what papers do.",
     ),
 ]
-
-
-@overload
-def unescaped(mark: str) -> str: ...
-@overload
-def unescaped(mark: str | None) -> str | None: ...
-
-
-def unescaped(mark: str | None) -> str | None:
-    """A separator or delimiter, with the tabs and line ends that are hard to type in a shell."""
-    return mark.replace("\\t", "\t").replace("\\n", "\n") if mark is not None else None

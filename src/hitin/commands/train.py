@@ -8,6 +8,7 @@ import typer
 
 from hitin.commands import options
 from hitin.console import errors_as_json, file_progress, warn
+from hitin.names import unescaped
 
 
 def train(
@@ -124,8 +125,8 @@ def train(
     }
     reading = Reading(
         format=format.value,
-        separator=options.unescaped(separator),
-        delimiter=options.unescaped(label_delimiter),
+        separator=unescaped(separator),
+        delimiter=unescaped(label_delimiter),
         root=root,
         homonyms=homonyms.value,
         encoding=encoding,
