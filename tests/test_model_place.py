@@ -90,6 +90,7 @@ def test_a_folder_without_a_name_is_refused(
 LEFT_BY_KILLS: dict[str, Callable[[Path], object]] = {
     "before the first checkpoint": lambda folder: put(folder, "training/log.jsonl", ""),
     "with a line in the log": lambda folder: put(folder, "training/log.jsonl", '{"batch": 20, "epoch": 1}\n'),
+    "with a full disk": lambda folder: put(folder, "training/log.jsonl", '{"bat'),
     "while a baseline was trained": lambda folder: put(folder, "training/baselines/linear/begun.json", "{}\n"),
     "when a baseline began": lambda folder: put(folder, "training/baselines/linear/.0123.part", ""),
     "while it was saved": lambda folder: (folder / "model.json").unlink(),

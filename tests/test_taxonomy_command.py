@@ -86,7 +86,7 @@ def test_labels_that_are_no_paths_are_refused_with_the_remedy(run: Run, write: W
     ):
         assert word in result.stderr
     nothing = write("nothing.csv", "text,label\na,\n")
-    assert "no document has a label" in run("taxonomy", nothing, "--out", "taxonomy.tsv").stderr
+    assert f"{nothing}: no document has a label" in run("taxonomy", nothing, "--out", "taxonomy.tsv").stderr
 
 
 def test_a_path_with_an_empty_name_is_told_with_its_line(run: Run, write: Write) -> None:

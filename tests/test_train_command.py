@@ -205,7 +205,21 @@ def test_documents_that_teach_nothing_are_errors(run: Run, write: Write, tmp_pat
     good, val = write("train.jsonl", GOOD), write("val.jsonl", '{"text": "a", "label": []}\n')
     result = run("train", taxonomy, good, "--val", val, "--out", tmp_path / "model", *TINY)
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: no validation document has a label")
+    assert result.stderr.startswith(f"error: {val}: no validation document has a label")
+
+
+def test_files_without_documents_are_named(run: Run, write: Write, tmp_path: Path, tickets: Path) -> None:
+    taxonomy, train, none = write("t.tsv", TAXONOMY), write("a.jsonl", GOOD), write("none.csv", "text,label\n")
+    for words, what in (
+        (("train", taxonomy, none, "--out", tmp_path / "model"), "training documents"),
+        (("train", taxonomy, train, "--val", none, "--out", tmp_path / "model"), "validation documents"),
+        (("evaluate", tickets, none), "test documents"),
+        (("tune", tickets, none), "validation documents"),
+        (("taxonomy", none, "--out", tmp_path / "new.tsv"), "documents"),
+    ):
+        result = run(*words)
+        assert result.exit_code == 2
+        assert f"{none}: there are no {what}\nAt least one is needed." in result.stderr
 
 
 def test_too_few_documents_to_hold_some_out_are_said_to_be_so(run: Run, write: Write, tmp_path: Path) -> None:

@@ -55,6 +55,11 @@ def is_same(one: str | Path, other: str | Path) -> bool:
     return is_file(one) and is_file(other) and os.path.samefile(one, other)  # noqa: PTH121
 
 
+def name_of(path: str | Path) -> str:
+    """What a file is called in messages."""
+    return "standard input" if str(path) == STANDARD_INPUT else str(path)
+
+
 class Source:
     """A file opened for reading: decompressed, its encoding known, its lines counted. `-` is standard input."""
 
@@ -67,7 +72,7 @@ class Source:
         member: Callable[[list[str]], str] | None = None,
     ) -> None:
         """`member` names the file of a zip archive that is read, among all that are in it; without, none is."""
-        self.name = "standard input" if str(path) == STANDARD_INPUT else str(path)
+        self.name = name_of(path)
         self.limit = limit
         self.line = 0
         self.compression: str | None = None

@@ -50,10 +50,12 @@ class LabelPaths:
         self._delimiter = delimiter
         self._root = root
         self._places: dict[str, Place] = {}
+        self._first: Place | None = None  # of all documents
         self._known_paths: list[tuple[str, ...]] = []  # none after a label is added: they must be found again
 
     def add(self, labels: Iterable[str], file: str | None = None, line: int | None = None) -> None:
         """The labels of one document."""
+        self._first = self._first or Place(file, line)
         for label in labels:
             for name in self._names(label):
                 if name.strip() and name.strip() not in self._places:
@@ -97,7 +99,7 @@ class LabelPaths:
         separator = self._separator or next((mark for mark in SEPARATORS if self._occurs(mark)), PATH_SEPARATOR)
         paths = [self._path(label, separator) for label in self._places]
         if all(len(path) == 1 for path in paths):
-            raise _no_path(next(iter(self._places.items()), None))
+            raise _no_path(*next(iter(self._places.items()))) if self._places else _no_label(self._first)
         inner = {name for path in paths if len(path) > 1 for name in path}
         return [path for path in dict.fromkeys(paths) if path and (len(path) > 1 or path[0] not in inner)]
 
@@ -128,11 +130,15 @@ def _ends_in(name: str, tops: set[str]) -> bool:
     )
 
 
-def _no_path(first: tuple[str, Place] | None) -> InputError:
+def _no_label(first: Place | None) -> InputError:
+    """There is nothing to make a taxonomy of."""
+    file = first.file if first else None
+    remedy = "Name the right column with --label-key."
+    return InputError("no document has a label", kind="no-labels", file=file, remedy=remedy)
+
+
+def _no_path(label: str, place: Place) -> InputError:
     """No label says what it stands under."""
-    if first is None:
-        return InputError("no document has a label", kind="no-labels", remedy="Name the right column with --label-key.")
-    label, place = first
     return InputError(
         f"no label is a path, so which stands under which is not known; the first is {shown(label)}",
         kind="no-paths",

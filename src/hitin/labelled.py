@@ -89,9 +89,9 @@ def read_data(
     labels = reading.labels(taxonomy)
     train = read_labelled(train_files, reading, labels, progress)
     val = read_labelled(val_files, reading, labels, progress) if val_files else None
-    for name, documents in (("training", train), ("validation", val)):
+    for name, documents, files in (("training", train, train_files), ("validation", val, val_files)):
         if documents is not None:
-            check_labelled(len(documents.texts), any(documents.labels), name)
+            check_labelled(len(documents.texts), any(documents.labels), name, files)
     found = [*doubts(taxonomy, train, val)]
     if found:
         again = command("check", taxonomy_file, *train_files, *val_files, *reading.options)

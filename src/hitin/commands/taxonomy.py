@@ -82,11 +82,14 @@ def taxonomy(
 def _collect(paths: "LabelPaths", files: list[str], reading: "Reading", progress: "FileProgress | None") -> int:
     """Read the labels of all documents; how many documents there are."""
     from hitin.documents import documents_of
+    from hitin.inputs import no_documents
 
     count = 0
     for document in documents_of(files, reading.keys, encoding=reading.encoding, progress=progress):
         paths.add(document.labels, document.file, document.line)
         count += 1
+    if not count:
+        raise no_documents(files)
     return count
 
 
