@@ -20,7 +20,7 @@ from hitin.commands.data import data
 from hitin.commands.evaluate import evaluate
 from hitin.commands.explain import explain
 from hitin.commands.export import export
-from hitin.commands.missing import telling_what_is_missing
+from hitin.commands.missing import keep_words, telling_mistakes
 from hitin.commands.predict import predict
 from hitin.commands.serve import offer_page, serve
 from hitin.commands.split import split
@@ -39,10 +39,14 @@ if TYPE_CHECKING:
 class _Group(TyperGroup):
     """Shows what a user or the machine did wrong as one short message, never as a traceback."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        keep_words(ctx, args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             try:
-                with telling_what_is_missing():
+                with telling_mistakes(ctx):
                     return super().invoke(ctx)
             finally:
                 if sys.stdout is not None:  # it may have been closed
