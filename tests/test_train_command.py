@@ -124,7 +124,7 @@ def test_the_check_that_is_recommended_reads_as_training_did(run: Run, write: Wr
     paths = write("paths.dat", "Top\tSanté\tInjury\nTop\tSport\tInjury\n".encode("latin-1"))
     rows = 'body,category\nleg,"Santé\tInjury\nSport"\nleg,Sport\n'
     train = write("a.csv", rows.encode("latin-1"))
-    options = ("--separator", r"\t", "--label-delimiter", r"\n", "--root", "Top", "--homonyms", "separate")
+    options = ["--separator", r"\t", "--label-delimiter", r"\n", "--root", "Top", "--homonyms", "separate"]
     options += ("--format", "paths", "--encoding", "latin-1", "--text-key", "body", "--label-key", "category")
     result = run("train", paths, train, *options, "--out", tmp_path / "model", *TINY, "--epochs", 1)
     assert result.exit_code == 0, result.output
