@@ -121,6 +121,40 @@ def test_what_is_missing_is_told_to_programs_too(taxonomy: Path, write: Write, r
     assert result.exit_code == 2
     assert json.loads(result.stdout)["problems"][0]["kind"] == "missing-argument"
     assert run("train", taxonomy, write("train.jsonl", GOOD)).stderr.startswith("error: --out is missing. The folder")
+    early = run("train", "--json", "--epochs", 2)
+    assert json.loads(early.stdout)["problems"][0]["kind"] == "missing-argument"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("evaluate", "model", "test.csv", "--threshold", 2, "--json"), "--threshold"),
+        (("evaluate", "model", "test.csv", "--json", "--nope"), "--nope"),
+        (("evaluate", "model", "test.csv", "--json", "--threshold"), "--threshold"),
+        (("tree", "a.tsv", "b.tsv", "--json"), "b.tsv"),
+        (("data", "wos", "in", "--out", "", "--json"), "--out"),
+    ],
+)
+def test_what_is_wrong_with_a_command_line_is_told_to_programs_too(
+    words: tuple[object, ...], told: str, run: Run
+) -> None:
+    result = run(*words)
+    assert result.exit_code == 2
+    report = json.loads(result.stdout)
+    assert (report["exit_code"], [problem["kind"] for problem in report["problems"]]) == (2, ["bad-option"])
+    assert told in json.dumps(report)
+    assert told in result.stderr
+
+
+def test_programs_are_told_nothing_that_was_not_asked_for(run: Run) -> None:
+    for words in (
+        ("evaluate", "model", "test.csv", "--threshold", 2),
+        ("predict", "model", "--json"),
+        ("nope", "--json"),
+        ("evaluate", "model", "--threshold", 2, "--", "--json"),
+    ):
+        result = run(*words)
+        assert (result.exit_code, result.stdout) == (2, "")
 
 
 def _verbs() -> list[list[str]]:

@@ -141,6 +141,27 @@ def test_what_is_wrong_is_told_with_the_file_and_a_remedy(case: str, tmp_path: P
     assert remedy in (caught.value.remedy or "")
 
 
+@pytest.mark.parametrize("file", [".", ""])
+def test_a_folder_in_place_of_the_file_is_told(
+    file: str, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("compare", file, "--json")
+    assert result.exit_code == 2
+    assert ".: this is a folder, not a file" in result.stderr
+    assert json.loads(result.stdout)["problems"][0]["kind"] == "directory"
+
+
+def test_a_file_whose_name_has_no_ending_needs_a_folder_for_its_results(tmp_path: Path, run: Run) -> None:
+    write_documents(tmp_path)
+    (tmp_path / "run").write_text(table())
+    result = run("compare", tmp_path / "run", "--dry-run")
+    assert result.exit_code == 2
+    assert "Name the folder with --out" in result.stderr
+    assert run("compare", tmp_path / "run", "--dry-run", "--out", tmp_path / "out").exit_code == 0
+    assert "the name of the folder is empty" in run("compare", tmp_path / "run", "--out", "").stderr
+
+
 def test_a_mistake_ends_the_command_before_anything_is_written(tmp_path: Path, run: Run) -> None:
     write_documents(tmp_path)
     (tmp_path / "run.toml").write_text(table("[tables.first.rows.flat]\nheight = 3"))

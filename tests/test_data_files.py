@@ -105,6 +105,17 @@ def test_a_folder_without_a_name_is_a_mistake_of_the_command_line(words: tuple[s
     assert "Invalid value for '--out'" in result.stderr
 
 
+@pytest.mark.parametrize("words", [("icd10",), ("wos", "in"), ("rcv1", "in"), ("nyt", "in"), ("arxiv", "in")])
+def test_files_that_are_there_are_replaced_only_when_told_so(words: tuple[str, ...], run: Run, tmp_path: Path) -> None:
+    (tmp_path / "taxonomy.tsv").write_text("mine\n")
+    result = run("data", *words, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert f"{tmp_path / 'taxonomy.tsv'}: there is a file of this name" in result.stderr
+    assert "--overwrite" in result.stderr
+    check_folder_of_data(tmp_path, overwrite=True)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine\n"]
+
+
 def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="not a directory"):

@@ -350,7 +350,7 @@ def test_the_command_writes_and_says_how_labels_were_chosen(run: Run, tmp_path: 
     assert result.exit_code == 1
     assert "note: labels: the 4 that most training articles have" in result.stderr
     assert "Not what the paper describes: labels," in result.stdout
-    result = run("data", "nyt", folder, "--ids", ids, "--out", tmp_path / "out", "--json")
+    result = run("data", "nyt", folder, "--ids", ids, "--out", tmp_path / "out", "--json", "--overwrite")
     told = json.loads(result.stdout)
     assert told["documents"] == {"train": 2, "val": 1, "test": 1}
     assert "labels: the 4 that most training articles have" in told["notes"][0]

@@ -469,14 +469,14 @@ def test_the_command_writes_and_compares_with_the_paper(run: Run, tmp_path: Path
     assert "6 labels, 2 > 2 > 2 by level" in result.stdout
     assert "Not what the paper describes: labels," in result.stdout
     assert "note: " in result.stderr
-    result = run("data", "rcv1", folder, "--out", tmp_path / "out", "--json")
+    result = run("data", "rcv1", folder, "--out", tmp_path / "out", "--json", "--overwrite")
     assert result.exit_code == 0
     told = json.loads(result.stdout)
     assert told["documents"] == {"train": 3, "val": 1, "test": 4}
     assert [f"note: {note}" for note in told["notes"]] == result.stderr.splitlines()
     (folder / HIERARCHY).unlink()
     before = (tmp_path / "out" / "train.jsonl").read_bytes()
-    result = run("data", "rcv1", folder, "--out", tmp_path / "out")
+    result = run("data", "rcv1", folder, "--out", tmp_path / "out", "--overwrite")
     assert result.exit_code == 2
     assert f"{HIERARCHY} is missing" in result.stderr
     assert (tmp_path / "out" / "train.jsonl").read_bytes() == before

@@ -235,10 +235,10 @@ def test_a_part_of_the_download_is_named_as_such(tmp_path: Path, run: Run) -> No
     result = run("data", "wos", table, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert "warning: 50 rows, where WOS-46985 has 46,985" in result.stderr
-    result = run("data", "wos", table, "--out", tmp_path / "out", "--check")
+    result = run("data", "wos", table, "--out", tmp_path / "out", "--check", "--overwrite")
     assert result.exit_code == 1
     assert "Not what the paper describes: labels, training documents" in result.stdout
-    result = run("data", "wos", table, "--out", tmp_path / "out", "--check", "--json")
+    result = run("data", "wos", table, "--out", tmp_path / "out", "--check", "--json", "--overwrite")
     assert result.exit_code == 1
     told = json.loads(result.stdout)
     assert told["documents"] == {"train": 32, "val": 8, "test": 10}
@@ -285,7 +285,7 @@ def test_a_whole_table_passes_the_check_and_a_reordered_or_changed_one_is_warned
     ]
 
     by_domain = sorted(rows, key=lambda row: str(row[3]))
-    result = run("data", "wos", write_text(tmp_path / "Data.txt", by_domain), "--out", tmp_path / "out", "--check")
+    result = run("data", "wos", write_text(tmp_path / "Data.txt", by_domain), "--out", tmp_path / "sorted", "--check")
     assert result.exit_code == 0  # for the order is known at second hand
     assert "warning: the labels do not first come in the order of the published taxonomy" in result.stderr
 

@@ -182,6 +182,10 @@ def test_an_export_takes_the_place_of_an_older_one_and_of_nothing_else(model: Pa
         export_model(model, tmp_path / "other")
     assert caught.value.kind == "unwritable"
     assert names(tmp_path / "other") == {"letter.txt"}
+    (tmp_path / "other" / "letter.txt").rename(tmp_path / "other" / "README.md")
+    with pytest.raises(InputError, match=r"README\.md"):
+        export_model(model, tmp_path / "other")
+    assert names(tmp_path / "other") == {"README.md"}
 
 
 @pytest.mark.usefixtures("quick")

@@ -140,7 +140,11 @@ def test_the_command_writes_the_same_files_and_says_what_to_do_next(files: DataF
     folder = tmp_path / "my data"
     folder.mkdir()
     (folder / "train.jsonl").write_text("of an earlier time\n")
-    result = run("data", "icd10", "--out", folder)
+    refused = run("data", "icd10", "--out", folder)
+    assert refused.exit_code == 2
+    assert f"{folder / 'train.jsonl'}: there is a file of this name" in refused.stderr
+    assert (folder / "train.jsonl").read_text() == "of an earlier time\n"
+    result = run("data", "icd10", "--out", folder, "--overwrite")
     assert result.exit_code == 0, result.output
     assert sorted(path.name for path in folder.iterdir()) == NAMES
     for name in NAMES:

@@ -50,6 +50,28 @@ def answers(output: str) -> list[dict[str, object]]:
 # Prediction.
 
 
+def test_answers_do_not_take_the_place_of_the_texts(model: Path, run: Run, write: Write, tmp_path: Path) -> None:
+    texts = write("texts.jsonl", '{"text": "the parcel is late"}\n')
+    (tmp_path / "link.jsonl").symlink_to(texts)
+    for out in (texts, tmp_path / "link.jsonl", tmp_path / "." / "texts.jsonl"):
+        result = run("predict", model, TICKETS / "test.csv", texts, "--out", out)
+        assert result.exit_code == 2
+        assert f"{out}: this file is read, and would be written" in result.stderr
+        assert texts.read_text() == '{"text": "the parcel is late"}\n'
+
+
+def test_answers_are_not_called_what_they_are_not(model: Path, run: Run, tmp_path: Path) -> None:
+    for name, words in (("p.csv", "Call it .jsonl"), ("p.TSV.gz", "not .tsv"), ("p.parquet", "--to parquet")):
+        result = run("predict", model, TICKETS / "test.csv", "--out", tmp_path / name)
+        assert result.exit_code == 2
+        assert f"{tmp_path / name}: answers are lines of JSON, not ." in result.stderr
+        assert words in result.stderr
+    assert list(tmp_path.iterdir()) == []
+    done = run("predict", model, TICKETS / "test.csv", "--out", tmp_path, "--engine", "local", "--to", "parquet")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "test.parquet").is_file()
+
+
 def test_every_document_is_answered_in_order(model: Path, run: Run, write: Write) -> None:
     texts = [f"the parcel {number} is late" * (1 + number % 7) for number in range(300)]
     lines = [json.dumps({"id": number, "text": text}) for number, text in enumerate(texts)]

@@ -82,10 +82,16 @@ def test_what_cannot_be_split_is_refused_and_nothing_is_written(tmp_path: Path, 
         (("--test", "0"), "test and val are 0 together"),
         (("--test", "0.6", "--val", "0.4"), "test and val are 1 together"),
         (("--test", "0.1"), "no document in test.jsonl"),
+        (("--test", "0.1"), "2 documents are too few: put a larger part aside, or add documents."),
+        (("--test", "0.9"), "no document in train.jsonl"),
+        (("--test", "0.9"), "2 documents are too few: put a smaller part aside, or add documents."),
     ):
         result = run("split", file, "--out", out, *options)
         assert result.exit_code == 2
         assert words in result.stderr
+    single, none = write("single.csv", "text,label\na,A\n"), write("none.csv", "text,label\n")
+    assert "1 document is too few: add documents." in run("split", single, "--out", out).stderr
+    assert f"{none}: there are no documents" in run("split", none, "--out", out).stderr
     assert not out.exists()
     bad = write("bad.jsonl", '{"text": "a", "label": ["A"]}\n{"text": \n')
     refused = run("split", bad, "--out", out, "--test", "0.5")

@@ -34,6 +34,15 @@ def test_the_tree_of_a_csv_whose_labels_are_paths(run: Run, write: Write) -> Non
     assert run("check", out, documents).exit_code == 0
 
 
+def test_a_taxonomy_does_not_take_the_place_of_the_documents(run: Run, write: Write) -> None:
+    documents = write("tickets.csv", TICKETS)
+    for options in ((), ("--overwrite",)):
+        result = run("taxonomy", documents, "--out", documents, *options)
+        assert result.exit_code == 2
+        assert "this file is read, and would be written" in result.stderr
+        assert documents.read_text() == TICKETS
+
+
 def test_what_is_told_is_also_told_to_programs(run: Run, write: Write) -> None:
     documents = write("tickets.jsonl", '{"text": "a", "label": ["A/B", "C/B"]}\n')
     out = str(documents.parent / "taxonomy.json")
@@ -101,7 +110,7 @@ def test_labels_that_are_no_paths_are_refused_with_the_remedy(run: Run, write: W
     ):
         assert word in result.stderr
     nothing = write("nothing.csv", "text,label\na,\n")
-    assert "no document has a label" in run("taxonomy", nothing, "--out", "taxonomy.tsv").stderr
+    assert f"{nothing}: no document has a label" in run("taxonomy", nothing, "--out", "taxonomy.tsv").stderr
 
 
 def test_a_path_with_an_empty_name_is_told_with_its_line(run: Run, write: Write) -> None:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hitin import InputError, InputWarning, Taxonomy
-from hitin.taxonomy.reading import read_taxonomy
+from hitin.taxonomy.reading import encoding_beside, read_taxonomy
 from tests.conftest import Write
 from tests.strategies import NAMES, PLAIN_NAMES, edge_lists, taxonomies
 
@@ -424,3 +424,18 @@ def test_any_bytes_are_a_taxonomy_or_a_clear_error(name: str, content: bytes, tm
         assert name in str(error)
     else:
         assert len(taxonomy) > 0
+
+
+def test_a_taxonomy_beside_documents_of_another_encoding_is_utf_8_only_where_it_shows(write: Write) -> None:
+    text = "Root\tSanté\n"
+    for content, documents, expected in (
+        (text.encode(), "windows-1252", "utf-8"),
+        (text.encode("utf-8-sig"), "windows-1252", "utf-8-sig"),
+        (text.encode("windows-1252"), "windows-1252", "windows-1252"),
+        ("Root\t健康\n".encode("iso-2022-jp"), "iso-2022-jp", "iso-2022-jp"),  # whose bytes are all ASCII
+        (text.encode("utf-16-le"), "utf-16-le", "utf-16-le"),
+        (text.encode(), None, None),
+    ):
+        assert encoding_beside(write("taxonomy.tsv", content), documents) == expected
+    assert encoding_beside("-", "windows-1252") == "windows-1252"
+    assert encoding_beside("missing.tsv", "windows-1252") == "windows-1252"

@@ -132,6 +132,33 @@ def test_documents_without_any_text_are_not_trained_on(run: Run, write: Write, t
     assert not (tmp_path / "model").exists()
 
 
+def test_the_check_that_is_recommended_reads_as_training_did(run: Run, write: Write, tmp_path: Path) -> None:
+    paths = write("paths.dat", "Top\tSanté\tInjury\nTop\tSport\tInjury\n".encode("latin-1"))
+    rows = 'body,category\nleg,"Santé\tInjury\nSport"\nleg,Sport\n'
+    train = write("a.csv", rows.encode("latin-1"))
+    options = ["--separator", r"\t", "--label-delimiter", r"\n", "--root", "Top", "--homonyms", "separate"]
+    options += ("--format", "paths", "--encoding", "latin-1", "--text-key", "body", "--label-key", "category")
+    result = run("train", paths, train, *options, "--out", tmp_path / "model", *TINY, "--epochs", 1)
+    assert result.exit_code == 0, result.output
+    told = next(line for line in result.stderr.splitlines() if line.endswith(" shows more"))
+    words = shlex.split(told.removeprefix("warning: hitin ").removesuffix(" shows more"))
+    assert words[:3] == ["check", str(paths), str(train)]
+    assert sorted(words[3:]) == sorted(options)
+    assert run(*words).exit_code == 0, run(*words).output
+
+
+def test_a_taxonomy_in_utf_8_needs_no_encoding_of_its_own(run: Run, write: Write, tmp_path: Path) -> None:
+    rows = "text,label\nleer,Gerät > Akku\ndunkel,Gerät > Größe\n"
+    train = write("cp.csv", rows.encode("windows-1252"))
+    taxonomy, encoding = tmp_path / "cp.tsv", ("--encoding", "windows-1252")
+    assert run("taxonomy", train, *encoding, "--out", taxonomy).exit_code == 0
+    result = run("train", taxonomy, train, *encoding, "--out", tmp_path / "model", *TINY, "--epochs", 1)
+    assert result.exit_code == 0, result.output
+    assert run("check", taxonomy, train, *encoding).exit_code == 0
+    taxonomy.write_text(taxonomy.read_text(encoding="utf-8"), encoding="windows-1252")
+    assert run("check", taxonomy, train, *encoding).exit_code == 0
+
+
 def test_the_taxonomy_and_the_documents_are_read_as_told(run: Run, write: Write, tmp_path: Path) -> None:
     paths = write("paths.txt", "Top/Santé/Injury\nTop/Sport/Injury\n".encode("latin-1"))
     rows = "body,category\nleg,Santé/Injury\nball,Top/Sport\n"
@@ -190,7 +217,21 @@ def test_documents_that_teach_nothing_are_errors(run: Run, write: Write, tmp_pat
     good, val = write("train.jsonl", GOOD), write("val.jsonl", '{"text": "a", "label": []}\n')
     result = run("train", taxonomy, good, "--val", val, "--out", tmp_path / "model", *TINY)
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: no validation document has a label")
+    assert result.stderr.startswith(f"error: {val}: no validation document has a label")
+
+
+def test_files_without_documents_are_named(run: Run, write: Write, tmp_path: Path, tickets: Path) -> None:
+    taxonomy, train, none = write("t.tsv", TAXONOMY), write("a.jsonl", GOOD), write("none.csv", "text,label\n")
+    for words, what in (
+        (("train", taxonomy, none, "--out", tmp_path / "model"), "training documents"),
+        (("train", taxonomy, train, "--val", none, "--out", tmp_path / "model"), "validation documents"),
+        (("evaluate", tickets, none), "test documents"),
+        (("tune", tickets, none), "validation documents"),
+        (("taxonomy", none, "--out", tmp_path / "new.tsv"), "documents"),
+    ):
+        result = run(*words)
+        assert result.exit_code == 2
+        assert f"{none}: there are no {what}\nAt least one is needed." in result.stderr
 
 
 def test_too_few_documents_to_hold_some_out_are_said_to_be_so(run: Run, write: Write, tmp_path: Path) -> None:

@@ -8,18 +8,33 @@ from typing import Any
 
 from hitin.ahead import Workers
 from hitin.answers import Answers
+from hitin.compression import format_suffix
 from hitin.documents import Document, Keys, documents_in
 from hitin.errors import InputError
 from hitin.files import STANDARD_INPUT, FileProgress, Source
 from hitin.live_input import LiveInput
 from hitin.model import documents_at_once
 from hitin.taxonomy import Taxonomy
+from hitin.writing import check_not_read, check_writable
 
 _DOCUMENTS = 2048  # of a file that are scored together: enough for batches of equal lengths
 _LIVE_DOCUMENTS = 256  # of standard input, whose answers are waited for
 _CHARACTERS = 1 << 22  # of documents that are scored together
 _PATIENCE = 0.5  # seconds: reading may wait for a person or another program
 TEXT_SUFFIX = ".txt"
+_TABLES = (".csv", ".tsv", ".tab", ".parquet", ".xlsx", ".xls")
+
+
+def check_answers_file(path: str, files: Iterable[str]) -> None:
+    """Refuse a file that answers to a single stream cannot be written to, or are not looked for in, before the work."""
+    suffix = format_suffix(path)
+    if suffix in _TABLES:
+        remedy = "Call it .jsonl."
+        if suffix == ".parquet":
+            remedy += " For Parquet, name a folder: --out FOLDER --engine local --to parquet."
+        raise InputError(f"answers are lines of JSON, not {suffix}", kind="bad-option", file=path, remedy=remedy)
+    check_writable(path)
+    check_not_read(path, files)
 
 
 def answer_lines(chunks: Iterable[list[Document]], answers: Answers, encoding: str = "utf-8") -> Generator[str]:

@@ -16,15 +16,13 @@ from hitin.estimator import HierarchicalTextClassifier
 from hitin.inputs import Documents, fingerprint
 from hitin.methods import METHODS, WholeMethod
 from hitin.model_folder import BASELINES, TRAINING, has_own_baselines, is_model, own_baselines, remove_tree
+from hitin.model_place import BEGUN
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
 from hitin.writing import unwritable, write_text
 
 State = Literal["new", "begun", "finished"]
-
-_MARK = "begun.json"
-"""In the folder of a baseline under way: on what it is trained."""
 
 
 def check_baseline(method: str) -> Run:
@@ -70,7 +68,7 @@ class BaselineTask:
         watcher.note(f"training the baseline {method} on the same documents")
         if state == "new" and is_main_process():
             remove_tree(folder)
-            write_text(folder / _MARK, [json.dumps({"documents": self._fingerprint(method)}) + "\n"])
+            write_text(folder / BEGUN, [json.dumps({"documents": self._fingerprint(method)}) + "\n"])
         wait_for_all()
         options = asdict(self.run.decisions) | {"seed": self.run.training.seed}
         classifier = HierarchicalTextClassifier(self.taxonomy, method=method, device=self.device, **options)
@@ -79,7 +77,7 @@ class BaselineTask:
     def _state(self, folder: Path, method: str) -> State:
         """How far an earlier command has come with the same task."""
         try:
-            mark = json.loads((folder / _MARK).read_text(encoding="utf-8"))
+            mark = json.loads((folder / BEGUN).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return "new"
         if mark != {"documents": self._fingerprint(method)}:
@@ -102,7 +100,7 @@ def settle_baselines(model: Path, methods: Iterable[str]) -> None:
         try:
             (model / BASELINES).mkdir()
             for name in names:
-                (ready / name / _MARK).unlink()
+                (ready / name / BEGUN).unlink()
                 (ready / name).rename(model / BASELINES / name)
         except OSError as error:
             raise unwritable(model / BASELINES, error) from error

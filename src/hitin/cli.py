@@ -20,7 +20,7 @@ from hitin.commands.data import data
 from hitin.commands.evaluate import evaluate
 from hitin.commands.explain import explain
 from hitin.commands.export import export
-from hitin.commands.missing import telling_what_is_missing
+from hitin.commands.missing import keep_words, telling_mistakes
 from hitin.commands.predict import predict
 from hitin.commands.serve import offer_page, serve
 from hitin.commands.split import split
@@ -30,6 +30,7 @@ from hitin.commands.tune import tune
 from hitin.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_json, file_progress, print_tables, warn
 from hitin.errors import HitinError, printable
 from hitin.launching import end_at_once, has_launcher
+from hitin.names import unescaped
 
 if TYPE_CHECKING:
     from hitin.doctor.facts import CheckUp
@@ -38,10 +39,14 @@ if TYPE_CHECKING:
 class _Group(TyperGroup):
     """Shows what a user or the machine did wrong as one short message, never as a traceback."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        keep_words(ctx, args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             try:
-                with telling_what_is_missing():
+                with telling_mistakes(ctx):
                     return super().invoke(ctx)
             finally:
                 if sys.stdout is not None:  # it may have been closed
@@ -173,17 +178,18 @@ def check(
         hitin check taxonomy.json train.parquet --json > report.json
     """
     from hitin import doctor
+    from hitin.taxonomy.reading import encoding_beside
 
     with errors_as_json(as_json, taxonomy=None, splits=[]), file_progress() as progress:
         found = doctor.check(
             taxonomy,
             documents or (),
             format=format.value,
-            separator=options.unescaped(separator),
-            delimiter=options.unescaped(label_delimiter),
+            separator=unescaped(separator),
+            delimiter=unescaped(label_delimiter),
             root=root,
             homonyms=homonyms.value,
-            taxonomy_encoding=taxonomy_encoding or encoding,
+            taxonomy_encoding=taxonomy_encoding or encoding_beside(taxonomy, encoding),
             encoding=encoding,
             text_key=text_key,
             label_key=label_key,
@@ -240,7 +246,7 @@ def tree(
             with_root=with_root,
             seed=seed,
             format=format.value,
-            separator=options.unescaped(separator),
+            separator=unescaped(separator),
             root=root,
             homonyms=homonyms.value,
             encoding=encoding,

@@ -33,7 +33,6 @@ from hitin.model import Model, documents_at_once
 from hitin.model_card import model_card
 from hitin.model_folder import (
     DECISIONS,
-    MANIFEST,
     TRAINING,
     fingerprint_of,
     load_model,
@@ -42,13 +41,13 @@ from hitin.model_folder import (
     save_model,
 )
 from hitin.model_kinds import kind_of
+from hitin.model_place import check_place
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
 from hitin.training.loop import finish
 from hitin.training.progress import History
 from hitin.validation_scores import ValidationScores, load_validation
-from hitin.writing import check_writable
 
 Resume = Literal["auto", "never"]
 _AT_ONCE = 4096  # documents scored at a time
@@ -172,7 +171,7 @@ class HierarchicalTextClassifier:
         if resume not in get_args(Resume):
             raise InputError(f"resume is {shown(resume)}", kind="bad-option", remedy="It is auto or never.")
         if out is not None and is_main_process():
-            check_writable(Path(out) / MANIFEST)
+            check_place(Path(out))
         taxonomy = self._read_taxonomy()
         return taxonomy, Run.of(method=self.method, encoder=self.encoder, preset=self.preset, **self._options)
 
@@ -203,7 +202,7 @@ class HierarchicalTextClassifier:
             if held is not None:
                 self._tune_together(held, run.decisions, watcher)
             if out is not None and is_main_process():
-                self.save(folder)
+                self._save(folder)
                 finish(folder / TRAINING)
             wait_for_all()
 
@@ -315,11 +314,18 @@ class HierarchicalTextClassifier:
         return found
 
     def save(self, folder: str | Path) -> None:
-        """Write the model into a folder, with the scores of its validation documents."""
-        model, history, path = self._fitted(), getattr(self, "history_", None), Path(folder)
-        check_writable(path / MANIFEST)
+        """Write the model into a folder, with the scores of its validation documents.
+
+        It takes the place of another model, but of nothing else.
+        """
+        self._fitted()
+        check_place(Path(folder))
+        self._save(Path(folder))
+
+    def _save(self, folder: Path) -> None:
+        model, history = self._fitted(), getattr(self, "history_", None)
         held, card = self._validation(), model_card(self)
-        save_model(model, path, decisions=self.decisions_, history=history, card=card, validation=held)
+        save_model(model, folder, decisions=self.decisions_, history=history, card=card, validation=held)
 
     def _validation(self) -> ValidationScores | None:
         """The scores of validation documents, perhaps still in the folder that the model was loaded from."""

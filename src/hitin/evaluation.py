@@ -49,8 +49,12 @@ def evaluate(
     *,
     baselines: Mapping[str, "HierarchicalTextClassifier"] | None = None,
     seen: Seen | None = None,
+    files: Sequence[str] = (),
 ) -> Evaluation:
-    """Scores over all documents, whose labels are the taxonomy's numbers, ancestors included."""
+    """Scores over all documents, whose labels are the taxonomy's numbers, ancestors included.
+
+    `files` are those that the documents come from, if any.
+    """
     taxonomy, others = classifier.taxonomy_, dict(baselines or {})
     _check_same_labels(taxonomy, others)
     tally, reliability = Tally(taxonomy), Reliability(taxonomy)
@@ -66,7 +70,7 @@ def evaluate(
             tallies[name].add(scored.given, truth, scored.probabilities)
         if seen:
             seen([document for document, _ in some], probabilities, given, truth)
-    check_labelled(tally.documents, bool(tally.counts.actual.any()), "test")
+    check_labelled(tally.documents, bool(tally.counts.actual.any()), "test", files)
     against = {name: Against(each.scores(), differences(tally, each)) for name, each in tallies.items()}
     return Evaluation(tally.scores(), reliability, against)
 

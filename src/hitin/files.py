@@ -50,6 +50,16 @@ def is_folder(path: str | Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112
 
 
+def is_same(one: str | Path, other: str | Path) -> bool:
+    """Whether both lead to one file that is there. Pipes and devices are no files."""
+    return is_file(one) and is_file(other) and os.path.samefile(one, other)  # noqa: PTH121
+
+
+def name_of(path: str | Path) -> str:
+    """What a file is called in messages."""
+    return "standard input" if str(path) == STANDARD_INPUT else str(path)
+
+
 class Source:
     """A file opened for reading: decompressed, its encoding known, its lines counted. `-` is standard input."""
 
@@ -62,7 +72,7 @@ class Source:
         member: Callable[[list[str]], str] | None = None,
     ) -> None:
         """`member` names the file of a zip archive that is read, among all that are in it; without, none is."""
-        self.name = "standard input" if str(path) == STANDARD_INPUT else str(path)
+        self.name = name_of(path)
         self.limit = limit
         self.line = 0
         self.compression: str | None = None

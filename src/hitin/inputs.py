@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.errors import InputError, counted, listed, shown
+from hitin.files import name_of
 from hitin.labels import LabelReader, unknown_label
 from hitin.names import composed
 from hitin.splitting import order_of_groups
@@ -109,12 +110,21 @@ def validation_of(taxonomy: Taxonomy, validation: object) -> Documents:
     return documents_of(taxonomy, validation[0], validation[1], "validation")
 
 
-def check_labelled(documents: int, has_labels: bool, what: str) -> None:
+def check_labelled(documents: int, has_labels: bool, what: str, files: Sequence[str] = ()) -> None:
+    """Refuse no documents at all, or none with a label; `files` are those they were looked for in."""
     if not documents:
-        raise InputError(f"there are no {what} documents", kind="no-documents", remedy="At least one is needed.")
+        raise no_documents(files, f"{what} documents")
     if not has_labels:
         remedy = "Is the right key or column taken for the labels?"
-        raise InputError(f"no {what} document has a label", kind="no-labels", remedy=remedy)
+        raise InputError(f"no {what} document has a label", kind="no-labels", file=_first(files), remedy=remedy)
+
+
+def no_documents(files: Sequence[str], what: str = "documents") -> InputError:
+    return InputError(f"there are no {what}", kind="no-documents", file=_first(files), remedy="At least one is needed.")
+
+
+def _first(files: Sequence[str]) -> str | None:
+    return name_of(files[0]) if files else None
 
 
 def chunks(values: Iterable[T], size: int) -> Iterator[list[T]]:

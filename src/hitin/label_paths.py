@@ -50,11 +50,13 @@ class LabelPaths:
         self._delimiter = delimiter
         self._root = root if root is None else composed(root)
         self._places: dict[str, Place] = {}
+        self._first: Place | None = None  # of all documents
         self._known_paths: list[tuple[str, ...]] = []  # none after a label is added: they must be found again
         self._other_marks: dict[str, tuple[str, ...]] = {}
 
     def add(self, labels: Iterable[str], file: str | None = None, line: int | None = None) -> None:
         """The labels of one document."""
+        self._first = self._first or Place(file, line)
         for label in labels:
             for name in map(str.strip, self._names(composed(label))):
                 if name and composed(name) not in self._places:
@@ -107,7 +109,7 @@ class LabelPaths:
         separator = self._separator or next((mark for mark in SEPARATORS if self._occurs(mark)), PATH_SEPARATOR)
         paths = [self._path(label, separator) for label in self._places]
         if all(len(path) == 1 for path in paths):
-            raise _no_path(next(iter(self._places.items()), None))
+            raise _no_path(*next(iter(self._places.items()))) if self._places else _no_label(self._first)
         self._other_marks = {} if self._separator else _with_other_marks(_not_short(paths), self._root)
         return _not_short(self._other_marks.get(path[0], path) if len(path) == 1 else path for path in paths)
 
@@ -152,11 +154,15 @@ def _ends_in(name: str, tops: set[str]) -> bool:
     )
 
 
-def _no_path(first: tuple[str, Place] | None) -> InputError:
+def _no_label(first: Place | None) -> InputError:
+    """There is nothing to make a taxonomy of."""
+    file = first.file if first else None
+    remedy = "Name the right column with --label-key."
+    return InputError("no document has a label", kind="no-labels", file=file, remedy=remedy)
+
+
+def _no_path(label: str, place: Place) -> InputError:
     """No label says what it stands under."""
-    if first is None:
-        return InputError("no document has a label", kind="no-labels", remedy="Name the right column with --label-key.")
-    label, place = first
     return InputError(
         f"no label is a path, so which stands under which is not known; the first is {shown(label)}",
         kind="no-paths",

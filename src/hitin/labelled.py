@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from hitin.console import command
 from hitin.documents import Document, Keys, documents_of
@@ -11,11 +11,11 @@ from hitin.files import STANDARD_INPUT, FileProgress
 from hitin.inputs import Documents, check_labelled
 from hitin.labels import DELIMITER, LabelReader, LabelSet, unknown_label
 from hitin.launching import has_launcher
-from hitin.names import ROOT, SEPARATORS
+from hitin.names import ROOT, SEPARATORS, escaped
 from hitin.option_values import bad_option
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.builder import Homonyms
-from hitin.taxonomy.reading import Format
+from hitin.taxonomy.reading import Format, encoding_beside
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Reading:
                 separator=self.separator,
                 root=self.root,
                 homonyms=self.homonyms,
-                encoding=self.taxonomy_encoding or self.encoding,
+                encoding=self.taxonomy_encoding or encoding_beside(file, self.encoding),
             )
         return taxonomy, [str(warning.message) for warning in caught]
 
@@ -53,6 +53,16 @@ class Reading:
     @property
     def keys(self) -> Keys:
         return Keys(self.text_key, self.label_key)
+
+    @property
+    def options(self) -> list[str]:
+        """What says this to another command, less what is usual."""
+        usual, words = asdict(Reading()), []
+        for name, value in asdict(self).items():
+            if value not in (None, usual[name]):
+                option = "label-delimiter" if name == "delimiter" else name.replace("_", "-")
+                words += [f"--{option}", escaped(value) if name in ("separator", "delimiter") else value]
+        return words
 
 
 @dataclass(frozen=True)
@@ -79,9 +89,9 @@ def read_data(
     labels = reading.labels(taxonomy)
     train = read_labelled(train_files, reading, labels, progress)
     val = read_labelled(val_files, reading, labels, progress) if val_files else None
-    for name, documents in (("training", train), ("validation", val)):
+    for name, documents, files in (("training", train, train_files), ("validation", val, val_files)):
         if documents is not None:
-            check_labelled(len(documents.texts), any(documents.labels), name)
+            check_labelled(len(documents.texts), any(documents.labels), name, files)
     if not any(text.strip() and ids for text, ids in zip(*train, strict=True)):
         remedy = "Is the right key or column taken for the texts?"
         raise InputError(
@@ -89,7 +99,8 @@ def read_data(
         )
     found = [*doubts(taxonomy, train, val)]
     if found:
-        found.append(f"{command('check', taxonomy_file, *train_files, *val_files)} shows more")
+        again = command("check", taxonomy_file, *train_files, *val_files, *reading.options)
+        found.append(f"{again} shows more")
     return Data(taxonomy, train, val, (*told, *found))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Container
 from math import isfinite
+from typing import overload
 from unicodedata import normalize
 
 from hitin.errors import InputError, shown
@@ -57,3 +58,19 @@ def _is_finite(value: str | int | float) -> bool:
 def folded(name: str) -> str:
     """A name without case, blanks and punctuation: equal for names that differ in nothing else."""
     return "".join(char for char in composed(name).casefold() if char.isalnum()) or name
+
+
+@overload
+def unescaped(mark: str) -> str: ...
+@overload
+def unescaped(mark: str | None) -> str | None: ...
+
+
+def unescaped(mark: str | None) -> str | None:
+    """A separator or delimiter, with the tabs and line ends that are hard to type in a shell."""
+    return mark.replace("\\t", "\t").replace("\\n", "\n") if mark is not None else None
+
+
+def escaped(mark: str) -> str:
+    """A mark as it is typed: `unescaped` makes the same of it."""
+    return mark.replace("\t", "\\t").replace("\n", "\\n")

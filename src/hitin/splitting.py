@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from hitin.documents import Document, Keys, as_line, documents_of, print_of
 from hitin.errors import InputError, counted
 from hitin.files import STANDARD_INPUT, FileProgress
+from hitin.inputs import no_documents
 from hitin.option_values import bad_option
-from hitin.writing import check_folder, replacing
+from hitin.writing import check_folder, check_new, check_not_read, replacing
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -67,17 +68,24 @@ def write_splits(
 
     splits = drawn(array("Q", (print_of(document.text.split()) for document in documents())), shares)
     counts: Counter[Split] = Counter(splits)
-    if empty := [split for split in paths if not counts[split]]:
-        raise InputError(
-            f"there would be no document in {paths[empty[0]].name}",
-            kind="no-documents",
-            file=files[0],
-            remedy=f"{counted(len(splits), 'document')} are too few: put a larger part aside, or add documents.",
-        )
+    for split, path in paths.items():
+        if not counts[split]:
+            raise _too_few(len(splits), split, path, files)
     with writers(paths) as outs:
         for split, document in zip(splits, documents(), strict=True):
             outs[split].write(as_line(document))
     return {path: counts[split] for split, path in paths.items()}
+
+
+def _too_few(documents: int, split: Split, path: Path, files: Sequence[str]) -> InputError:
+    """A split would have none of the documents."""
+    if not documents:
+        return no_documents(files)
+    remedy = f"{counted(documents, 'document is', 'documents are')} too few: "
+    if documents > 1:
+        remedy += f"put a {'smaller' if split == 'train' else 'larger'} part aside, or "
+    problem = f"there would be no document in {path.name}"
+    return InputError(problem, kind="no-documents", file=files[0], remedy=f"{remedy}add documents.")
 
 
 @contextmanager
@@ -117,19 +125,6 @@ def _check_files(files: Sequence[str], paths: Mapping[Split, Path], out: str | P
     if STANDARD_INPUT in files:
         raise bad_option("standard input is read once, and documents are read twice here", "Name a file instead.")
     check_folder(out, paths["train"].name)
-    given = {Path(file).resolve() for file in files}
     for path in paths.values():
-        if path.resolve() in given:
-            raise InputError(
-                "this file is read, and would be written",
-                kind="file-exists",
-                file=str(path),
-                remedy="Choose another --out.",
-            )
-        if path.exists() and not overwrite:
-            raise InputError(
-                "there is a file of this name",
-                kind="file-exists",
-                file=str(path),
-                remedy="Choose another folder with --out, or replace the files with --overwrite.",
-            )
+        check_not_read(path, files)
+        check_new(path, overwrite)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hitin.compression import of_path, open_compressed
 from hitin.errors import InputError
+from hitin.files import is_same, is_there
 
 
 @contextlib.contextmanager
@@ -51,6 +52,28 @@ def check_writable(path: str | Path) -> None:
             raise PermissionError(errno.EACCES, f"{folder} cannot be written to")
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+def check_not_read(path: str | Path, files: Iterable[str | Path]) -> None:
+    """Refuse to write a file over one of those that are read."""
+    if any(is_same(path, file) for file in files):
+        raise InputError(
+            "this file is read, and would be written",
+            kind="file-exists",
+            file=str(path),
+            remedy="Choose another --out.",
+        )
+
+
+def check_new(path: str | Path, overwrite: bool) -> None:
+    """Refuse to take the place of a file in a folder, unless told so."""
+    if is_there(path) and not overwrite:
+        raise InputError(
+            "there is a file of this name",
+            kind="file-exists",
+            file=str(path),
+            remedy="Choose another folder with --out, or replace the files with --overwrite.",
+        )
 
 
 def check_folder(folder: str | Path, file: str) -> None:

@@ -4,7 +4,6 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from hitin.coding_tree.tree import CodingTree
 from hitin.coding_tree.writing import shown_layers
 from hitin.compression import format_suffix
 from hitin.errors import InputError, counted, printable
+from hitin.files import is_same
 from hitin.names import ROOT
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.builder import Homonyms
@@ -115,9 +115,8 @@ def _writer(name: str, taxonomy: str) -> Writer:
             remedy=f"The name must end in {', '.join(WRITERS)}, which says the format.",
         )
     check_writable(path)
-    with suppress(OSError):  # one of them does not exist
-        if path.samefile(taxonomy):
-            raise InputError(
-                "the tree would replace the taxonomy", kind="bad-option", file=name, remedy="Choose another name."
-            )
+    if is_same(path, taxonomy):
+        raise InputError(
+            "the tree would replace the taxonomy", kind="bad-option", file=name, remedy="Choose another name."
+        )
     return WRITERS[suffix]

@@ -28,6 +28,7 @@ def compare(
             "--out",
             "-o",
             metavar="FOLDER",
+            callback=options.named,
             help="The folder of the results; otherwise it is called like the file and stands beside it.",
         ),
     ] = None,
@@ -104,12 +105,9 @@ def compare(
         hitin compare run.toml --out results --device cuda:0 --device cuda:1
         hitin compare run.toml --out results --only "first/hitin*"
     """
-    from pathlib import Path
-
     from hitin.compare.comparison import prepare
     from hitin.compare.running import Outcome
 
-    out = str(Path(file).with_suffix("")) if out is None else out
     with errors_as_json(as_json), _way_to_go_on():
         with file_progress() as progress:
             found = prepare(

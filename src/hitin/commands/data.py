@@ -27,6 +27,7 @@ Check = Annotated[
 @data.command()
 def icd10(
     out: options.OutFolder = "runs/icd10",
+    overwrite: options.OverwriteFiles = False,
     characters: Annotated[
         int,
         typer.Option(
@@ -48,9 +49,11 @@ def icd10(
         hitin data icd10 --out diagnoses
         hitin data icd10 --out codes --characters 6
     """
+    from hitin.datasets.files import check_folder_of_data
     from hitin.datasets.icd10 import show_icd10, write_icd10
 
     with busy("writing ICD-10-CM"):
+        check_folder_of_data(out, overwrite=overwrite)
         written = write_icd10(out, characters)
     typer.echo(show_icd10(written))
 
@@ -64,6 +67,7 @@ def wos(
         ),
     ],
     out: options.OutFolder = "runs/wos",
+    overwrite: options.OverwriteFiles = False,
     check: Check = False,
     encoding: Annotated[
         str | None, typer.Option("--encoding", help="Of text in columns, if neither UTF-8 nor UTF-16.")
@@ -89,7 +93,7 @@ def wos(
     from hitin.datasets.wos import wos as read_wos
 
     with errors_as_json(as_json), busy("reading WOS"):
-        check_folder_of_data(out)
+        check_folder_of_data(out, overwrite=overwrite)
         found = read_wos(path, encoding=encoding)
         written = write_wos(out, found)
     for note in found.notes:
@@ -111,6 +115,7 @@ def rcv1(
         str, typer.Argument(metavar="PATH", help="The folder of Reuters' discs, or of the token files of LYRL2004.")
     ],
     out: options.OutFolder = "runs/rcv1",
+    overwrite: options.OverwriteFiles = False,
     ids: Annotated[
         str | None,
         typer.Option("--ids", metavar="FILE", help="The numbers of the stories for training, if not in PATH."),
@@ -133,10 +138,12 @@ def rcv1(
         hitin data rcv1 reuters --ids training.txt --out rcv1
         hitin data rcv1 lyrl2004 --out rcv1-tokens --check --json
     """
+    from hitin.datasets.files import check_folder_of_data
     from hitin.datasets.rcv1 import write_rcv1
 
     notes: list[str] = []
     with errors_as_json(as_json, notes=notes), file_progress() as advance:
+        check_folder_of_data(out, overwrite=overwrite)
         written = write_rcv1(path, out, ids=ids, advance=advance, note=_noting(notes))
     title = "RCV1-v2: a story of Reuters to its topics"
     report(title, written, paper="rcv1" if check else None, notes=notes, as_json=as_json)
@@ -152,6 +159,7 @@ def nyt(
         ),
     ] = None,
     out: options.OutFolder = "runs/nyt",
+    overwrite: options.OverwriteFiles = False,
     labels: Annotated[
         str | None,
         typer.Option(
@@ -176,10 +184,12 @@ def nyt(
         hitin data nyt nyt_corpus --ids lists --labels nyt.taxonomy --out nyt --check
         hitin data nyt nyt_corpus --ids lists --out nyt
     """
+    from hitin.datasets.files import check_folder_of_data
     from hitin.datasets.nyt import write_nyt
 
     notes: list[str] = []
     with errors_as_json(as_json, notes=notes), file_progress() as advance:
+        check_folder_of_data(out, overwrite=overwrite)
         written = write_nyt(path, ids, out, labels=labels, advance=advance, note=_noting(notes))
     title = "NYTimes: an article to the sections it stood in on the Web"
     report(title, written, paper="nyt" if check else None, notes=notes, as_json=as_json)
@@ -201,6 +211,7 @@ def arxiv(
         str, typer.Argument(metavar="DUMP", help="arxiv-metadata-oai-snapshot.json; also its .zip .gz .bz2 .xz .zst.")
     ],
     out: options.OutFolder = "runs/arxiv",
+    overwrite: options.OverwriteFiles = False,
     single: Annotated[
         bool, typer.Option("--single", help="Only papers of one category; otherwise all, with every cross-list.")
     ] = False,
@@ -229,7 +240,7 @@ def arxiv(
 
     settings = ArxivSettings(single, documents, least)
     with errors_as_json(as_json), file_progress() as progress:
-        check_folder_of_data(out)
+        check_folder_of_data(out, overwrite=overwrite)
         written = write_arxiv(out, dump, settings, progress)
     found = sum(written.documents)
     notes = [f"{counted(found, 'paper')} may be chosen, where {documents:,} were asked for"] * (found < documents)

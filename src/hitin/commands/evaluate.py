@@ -8,6 +8,7 @@ import typer
 from hitin.commands import options
 from hitin.commands.runtimes import Runtime, RuntimeName
 from hitin.console import busy, errors_as_json, file_progress, print_tables, say
+from hitin.names import unescaped
 
 
 def evaluate(
@@ -78,8 +79,8 @@ def evaluate(
             for other in others.values():
                 other.decisions_ = deciding.changed(other.decisions_)
         reading = Reading(
-            separator=options.unescaped(separator),
-            delimiter=options.unescaped(label_delimiter),
+            separator=unescaped(separator),
+            delimiter=unescaped(label_delimiter),
             encoding=encoding,
             text_key=text_key,
             label_key=label_key,

@@ -1,8 +1,8 @@
-"""Arguments and options that a command needs and was not given: what they are, and what to write."""
+"""Mistakes in a command line: what was not given is told with what to write, what is wrong to programs as well."""
 
 import inspect
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,38 @@ Given = Mapping[str, Any]
 """What the command line says, by the names of the command's parameters."""
 
 
+_UsageError: Any = typer.BadParameter.__base__  # for which Typer has no name
+_WORDS = "hitin.words"
+
+
+def keep_words(context: Any, words: Sequence[str]) -> None:
+    """Keep the words of the command line: of these Typer has not read all when it finds one that is wrong."""
+    context.meta[_WORDS] = tuple(words)
+
+
 @contextmanager
-def telling_what_is_missing() -> Iterator[None]:
-    """In the words of the house, with the remedy. What is given but wrong is told by Typer."""
+def telling_mistakes(context: Any) -> Iterator[None]:
+    """What is missing, in the words of the house, with the remedy. What is given but wrong is told by Typer."""
     try:
         yield
-    except typer.BadParameter as error:
-        if not hasattr(error, "param_type"):  # which only the error has that says something is missing
-            raise
-        context: Any = error.ctx
-        with errors_as_json(context.params.get("as_json", False)):
-            raise _missing(error.param, context) from error
+    except _UsageError as error:
+        wants_json = _wants_json(context.command, context.meta.get(_WORDS, ()))
+        if hasattr(error, "param_type"):  # which only the error has that says something is missing
+            with errors_as_json(wants_json):
+                raise _missing(error.param, error.ctx) from error
+        with suppress(InputError), errors_as_json(wants_json):
+            raise InputError(error.format_message(), kind="bad-option") from error
+        raise
+
+
+def _wants_json(command: Any, words: tuple[str, ...]) -> bool:
+    """Whether the command that the words begin with has such an option, which is among them."""
+    for word in words:
+        if word not in getattr(command, "commands", ()):
+            break
+        command = command.commands[word]
+    options = words[: words.index("--")] if "--" in words else words
+    return any(parameter.name == "as_json" and {*parameter.opts} & {*options} for parameter in command.params)
 
 
 def _missing(parameter: Any, context: Any) -> InputError:
@@ -64,14 +85,13 @@ def _no_taxonomy(words: list[str], given: Given) -> InputError:
     from hitin.label_paths import BY_HAND
 
     file, reading = given["taxonomy"], _said(given, "text_key", "label_key", "encoding", "separator", "label_delimiter")
-    besides = ["--taxonomy-encoding", "utf-8"] if given.get("encoding") else []
     return InputError(
         "these are documents; a taxonomy must come before them, which says which label stands under which",
         kind="missing-argument",
         file=file,
         remedy="If labels are paths, such as Device > Battery, make it of them:\n"
         f"  {command('taxonomy', file, '--out', 'taxonomy.tsv', *reading)}\n"
-        f"  {command(*words, 'taxonomy.tsv', file, '--out', given.get('out') or 'model', *reading, *besides)}\n"
+        f"  {command(*words, 'taxonomy.tsv', file, '--out', given.get('out') or 'model', *reading)}\n"
         f"If they are single names, write it: {BY_HAND}.",
     )
 

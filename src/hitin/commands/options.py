@@ -1,7 +1,7 @@
 """Options that several verbs have, in the same words. Nothing heavy is imported here."""
 
 from enum import StrEnum
-from typing import Annotated, overload
+from typing import Annotated
 
 import typer
 
@@ -116,20 +116,20 @@ LabelKey = Annotated[
 ]
 Encoding = Annotated[str | None, typer.Option(help="The encoding of the documents, if not UTF-8.")]
 TaxonomyEncoding = Annotated[
-    str | None, typer.Option(help="The encoding of the taxonomy, if not that of the documents.")
+    str | None, typer.Option(help="The encoding of the taxonomy, if neither UTF-8 nor that of the documents.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def _named(folder: str) -> str:
-    if not folder:
+def named(folder: str | None) -> str | None:
+    """A folder's name, which a variable of the shell that is not set leaves empty."""
+    if folder == "":
         raise typer.BadParameter("the name of the folder is empty.")
     return folder
 
 
-OutFolder = Annotated[
-    str, typer.Option("--out", "-o", callback=_named, help="The folder to write to; made if need be.")
-]
+OutFolder = Annotated[str, typer.Option("--out", "-o", callback=named, help="The folder to write to; made if need be.")]
+OverwriteFiles = Annotated[bool, typer.Option("--overwrite", help="Replace files of an earlier time.")]
 ModelFolder = Annotated[str, typer.Argument(metavar="MODEL", help="The folder that `hitin train` wrote.")]
 Device = Annotated[DeviceName, typer.Option(help="Where to compute; auto takes a GPU if there is one.")]
 Threshold = Annotated[
@@ -158,14 +158,3 @@ Uncalibrated = Annotated[
         "what papers do.",
     ),
 ]
-
-
-@overload
-def unescaped(mark: str) -> str: ...
-@overload
-def unescaped(mark: str | None) -> str | None: ...
-
-
-def unescaped(mark: str | None) -> str | None:
-    """A separator or delimiter, with the tabs and line ends that are hard to type in a shell."""
-    return mark.replace("\\t", "\t").replace("\\n", "\n") if mark is not None else None

@@ -97,12 +97,12 @@ def predict(
         return
     bulk.refuse_options(address, workers, to, overwrite)
     with busy("loading the model"):
-        from hitin.answering import Texts, answer_lines
+        from hitin.answering import Texts, answer_lines, check_answers_file
         from hitin.answers import Answers
-        from hitin.writing import check_writable, write_text
+        from hitin.writing import write_text
 
         if out is not None:
-            check_writable(out)
+            check_answers_file(out, wanted)
         classifier = load_classifier(model, deciding, device=device.value, runtime=runtime.value)
     if "-" in wanted and sys.stdin is not None and sys.stdin.isatty() and person_watches():
         say("Write a text a line; Ctrl-D ends.")

@@ -1,6 +1,6 @@
 """What `hitin evaluate` does: score a model on labelled documents, some at a time, and show what came of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,7 @@ def load_baselines(
 
 def evaluate_files(
     classifier: HierarchicalTextClassifier,
-    files: Iterable[str],
+    files: Sequence[str],
     reading: Reading,
     progress: FileProgress | None = None,
     *,
@@ -112,6 +112,7 @@ def evaluate_files(
         ((document, label_set.ids) for document, label_set in found),
         baselines=baselines,
         seen=report.add if report else None,
+        files=files,
     )
     return Scored(classifier, scored, report)
 

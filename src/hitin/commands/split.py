@@ -20,7 +20,7 @@ def split(
     text_key: options.TextKey = None,
     label_key: options.LabelKey = None,
     encoding: options.Encoding = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of an earlier time.")] = False,
+    overwrite: options.OverwriteFiles = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Put documents aside before training, to score the model on: train.jsonl and test.jsonl out of your files.

@@ -8,10 +8,12 @@ import typer
 
 from hitin.commands import options
 from hitin.console import command, errors_as_json, file_progress, warn
+from hitin.names import unescaped
 
 if TYPE_CHECKING:
     from hitin.files import FileProgress
     from hitin.label_paths import LabelPaths
+    from hitin.labelled import Reading
     from hitin.taxonomy import Taxonomy
 
 
@@ -50,15 +52,23 @@ def taxonomy(
         hitin taxonomy tickets.csv --separator / --label-delimiter ";"
     """
     from hitin.label_paths import LabelPaths
-    from hitin.labels import DELIMITER
-    from hitin.names import ROOT
+    from hitin.labelled import Reading
+    from hitin.writing import check_not_read
+
+    reading = Reading(
+        separator=unescaped(separator),
+        delimiter=unescaped(label_delimiter),
+        root=root,
+        encoding=encoding,
+        text_key=text_key,
+        label_key=label_key,
+    )
 
     with errors_as_json(as_json):
-        paths = LabelPaths(
-            separator=options.unescaped(separator), delimiter=options.unescaped(label_delimiter), root=root
-        )
+        check_not_read(out, documents)
+        paths = LabelPaths(separator=reading.separator, delimiter=reading.delimiter, root=root)
         with file_progress() as progress:
-            count = _collect(paths, documents, (text_key, label_key, encoding), progress)
+            count = _collect(paths, documents, reading, progress)
         policy = homonyms.value if homonyms else paths.policy()
         found = paths.taxonomy(policy)
         warn(_doubts(paths))
@@ -67,33 +77,20 @@ def taxonomy(
         facts = {"taxonomy": out, "documents": count, "labels": len(found), "levels": list(found.level_sizes)}
         typer.echo(json.dumps(facts | {"homonyms": paths.homonyms()}, indent=2))
     else:
-        again = {
-            "--separator": separator,
-            "--label-delimiter": None if label_delimiter == DELIMITER else label_delimiter,
-            "--root": None if root == ROOT else root,
-            "--text-key": text_key,
-            "--label-key": label_key,
-            "--encoding": encoding,
-            "--taxonomy-encoding": "utf-8" if encoding else None,  # as it is written
-        }
-        told = [word for option, value in again.items() if value is not None for word in (option, value)]
-        typer.echo(_show(found, count, [out, *documents, *told], paths.homonyms(), policy))
+        typer.echo(_show(found, count, [out, *documents, *reading.options], paths.homonyms(), policy))
 
 
-def _collect(
-    paths: "LabelPaths",
-    files: list[str],
-    keys: tuple[str | None, str | None, str | None],
-    progress: "FileProgress | None",
-) -> int:
+def _collect(paths: "LabelPaths", files: list[str], reading: "Reading", progress: "FileProgress | None") -> int:
     """Read the labels of all documents; how many documents there are."""
-    from hitin.documents import Keys, documents_of
+    from hitin.documents import documents_of
+    from hitin.inputs import no_documents
 
-    text_key, label_key, encoding = keys
     count = 0
-    for document in documents_of(files, Keys(text_key, label_key), encoding=encoding, progress=progress):
+    for document in documents_of(files, reading.keys, encoding=reading.encoding, progress=progress):
         paths.add(document.labels, document.file, document.line)
         count += 1
+    if not count:
+        raise no_documents(files)
     return count
 
 

@@ -8,6 +8,7 @@ import typer
 
 from hitin.commands import options
 from hitin.console import errors_as_json, file_progress, warn
+from hitin.names import unescaped
 
 
 def train(
@@ -16,7 +17,12 @@ def train(
         list[str],
         typer.Argument(metavar="TRAIN", help="Files of training documents: JSONL, CSV, TSV or Parquet."),
     ],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="The folder of the model; made if need be.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out", "-o", metavar="MODEL", callback=options.named, help="The folder of the model; made if need be."
+        ),
+    ],
     val: Annotated[
         list[str] | None,
         typer.Option(help="A file of validation documents, by which the best epoch is chosen; may be given again."),
@@ -119,8 +125,8 @@ def train(
     }
     reading = Reading(
         format=format.value,
-        separator=options.unescaped(separator),
-        delimiter=options.unescaped(label_delimiter),
+        separator=unescaped(separator),
+        delimiter=unescaped(label_delimiter),
         root=root,
         homonyms=homonyms.value,
         encoding=encoding,

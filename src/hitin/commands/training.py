@@ -22,6 +22,7 @@ from hitin.memory import keep_freed_memory
 from hitin.methods import METHODS, WholeMethod
 from hitin.model_folder import MANIFEST, TRAINING, is_model
 from hitin.model_kinds import kind_of
+from hitin.model_place import check_place
 from hitin.settings import BAG, TFIDF, Run
 from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT, finish
@@ -94,8 +95,9 @@ def prepare(
 
 
 def _check_out(folder: Path, overwrite: bool) -> None:
-    """A model can be written there, and takes no other's place."""
+    """A model can be written there, and takes the place of nothing else, nor of another model unless told so."""
     check_folder(folder, MANIFEST)
+    check_place(folder)
     if is_model(folder) and not overwrite and not _ended_early(folder):
         if not (folder / TRAINING / CHECKPOINT).exists():  # a kill may have come when it had just been removed
             finish(folder / TRAINING)

@@ -7,6 +7,7 @@ import typer
 
 from hitin.commands import options
 from hitin.console import busy, errors_as_json, file_progress, print_tables, say, warn
+from hitin.names import unescaped
 
 
 def tune(
@@ -91,8 +92,8 @@ def tune(
             if not dry_run:
                 check_writable(tuning.decisions_file(model))
         reading = Reading(
-            separator=options.unescaped(separator),
-            delimiter=options.unescaped(label_delimiter),
+            separator=unescaped(separator),
+            delimiter=unescaped(label_delimiter),
             encoding=encoding,
             text_key=text_key,
             label_key=label_key,

@@ -29,7 +29,7 @@ def read_documents(
     if not files:
         return None
     found = read_labelled(files, reading, reading.labels(classifier.taxonomy_), progress)
-    check_labelled(len(found.texts), any(found.labels), "validation")
+    check_labelled(len(found.texts), any(found.labels), "validation", files)
     return found
 
 

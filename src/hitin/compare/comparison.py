@@ -42,7 +42,7 @@ class Comparison:
 
 def prepare(
     file: str | Path,
-    out: str | Path,
+    out: str | Path | None = None,
     *,
     devices: Sequence[str] = (),
     at_once: int = 1,
@@ -56,7 +56,7 @@ def prepare(
     Without `trains` nothing is to be trained: what is needed for that is not looked for. Without `writes` the folder
     stays as it is.
     """
-    plan, folder = read_plan(file), Path(out)
+    plan, folder = read_plan(file), _folder_of(file) if out is None else Path(out)
     check_folder(folder, "index.html")
     wanted = only(plan, patterns) if patterns else plan
     places = places_of(devices, at_once) if trains else []
@@ -73,6 +73,19 @@ def prepare(
     if trains:
         _check_encoders(cell.row.run for cell in chosen if cell.result() is None)
     return Comparison(plan, folder, keys, cells, chosen, places, tuple(warnings))
+
+
+def _folder_of(file: str | Path) -> Path:
+    """Where the results of a comparison are, unless another folder is named."""
+    folder = Path(file).with_suffix("")
+    if folder == Path(file):
+        raise InputError(
+            "the folder of the results would be called like this file, whose name has no ending",
+            kind="bad-option",
+            file=str(file),
+            remedy="Name the folder with --out, or call the file .toml.",
+        )
+    return folder
 
 
 def _key(

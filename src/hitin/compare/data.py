@@ -75,7 +75,7 @@ def _read_splits(data: DataSet, progress: FileProgress | None) -> Splits:
     train, val = found.train, found.val
     if data.test:
         test = read_labelled(data.test, reading, reading.labels(found.taxonomy), progress)
-        check_labelled(len(test.texts), any(test.labels), "test")
+        check_labelled(len(test.texts), any(test.labels), "test", data.test)
     else:
         train, test = _held_out(train, HELD_OUT_FOR_TEST, 1, data, "test")
     if val is None:

@@ -43,7 +43,8 @@ def read_plan(path: str | Path) -> Plan:
             sections = tomllib.load(stream)
     except OSError as error:
         problem = f"the comparison cannot be read ({error.strerror or error})"
-        raise InputError(problem, kind="missing-file", file=str(path), remedy=_EXAMPLE) from error
+        problem, kind = ("this is a folder, not a file", "directory") if file.is_dir() else (problem, "missing-file")
+        raise InputError(problem, kind=kind, file=str(file), remedy=_EXAMPLE) from error
     except TOML_ERRORS as error:
         raise InputError(
             f"this is not TOML ({first_line(error)})", kind="bad-run", file=str(path), remedy=_EXAMPLE

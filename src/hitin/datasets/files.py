@@ -12,7 +12,7 @@ from hitin.documents import Document, as_line
 from hitin.errors import InputError, counted, printable
 from hitin.splitting import SPLITS, Split, writers
 from hitin.taxonomy import Taxonomy
-from hitin.writing import check_folder, check_writable, replacing
+from hitin.writing import check_folder, check_new, check_writable, replacing
 
 TAXONOMY = "taxonomy.tsv"
 
@@ -50,11 +50,12 @@ class DataFiles:
         }
 
 
-def check_folder_of_data(folder: str | Path) -> None:
+def check_folder_of_data(folder: str | Path, *, overwrite: bool = True) -> None:
     """Whether a data set can be written into a folder, before long work for it."""
     check_folder(folder, TAXONOMY)
     for path in _paths(folder):
         check_writable(path)
+        check_new(path, overwrite)
 
 
 def write_data(

@@ -104,7 +104,7 @@ def check_place(folder: Path) -> None:
     """Refuse to write where it cannot be done, or over what is no exported model, before long work."""
     check_folder(folder, EXPORT)
     check_folder(folder.parent, folder.name + ".part")
-    known = {*FILES, DECISIONS, CARD, EXPORT}
+    known = {*FILES, DECISIONS, CARD, EXPORT} if is_export(folder) else set()
     others = sorted(path.name for path in folder.iterdir() if path.name not in known) if folder.is_dir() else []
     if others:
         raise _no_place(folder, f"the folder holds something else than an exported model: {shown(others[0])}")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hitin import __version__
 from hitin.errors import InputError
+from hitin.files import is_same
 from hitin.metrics import Counts, Difference, Scores
 from hitin.pages import no_surrogates, safe_json
 from hitin.report.confusions import Confusion
@@ -173,14 +174,9 @@ def report_files(path: str | Path, documents: Iterable[str | Path] = ()) -> list
     files = [page, *(page.with_suffix(ending) for ending in (".report.json", ".labels.csv"))]
     for file in files:
         check_writable(file)
-        if any(_is_same(file, Path(other)) for other in documents):
+        if any(is_same(file, other) for other in documents):
             raise _no_report(file, "the report would replace the documents it is about", "Choose another name for it.")
     return files
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    """Whether both lead to one file that is there."""
-    return one.exists() and other.exists() and one.samefile(other)
 
 
 def _no_report(path: Path, problem: str, remedy: str) -> InputError:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from hitin.documents import LABEL_KEYS, TEXT_KEYS
 from hitin.errors import InputError, InputWarning, counted, listed, place, printable, shown
-from hitin.files import Source
+from hitin.files import Source, is_file
 from hitin.names import PATH_SEPARATOR, ROOT, SEPARATORS, path_below
 from hitin.tables import Rows, csv_rows, delimiter_of
 from hitin.taxonomy.builder import Homonyms, TaxonomyBuilder
@@ -106,6 +106,20 @@ def read_taxonomy(
             error.file = error.file or source.name
             raise
         return Reading(taxonomy, source.name, format, source.encoding.removesuffix("-sig"), builder)
+
+
+def encoding_beside(path: str | Path, documents: str | None) -> str | None:
+    """What a taxonomy is read as beside documents in an encoding: as these, unless it is UTF-8 and not plain ASCII.
+
+    Who has a spreadsheet's CSV may well have a taxonomy in UTF-8: `hitin taxonomy` writes it so.
+    """
+    if documents is None or not is_file(path):  # a pipe can be read once only
+        return documents
+    try:
+        with Source(path) as source:
+            return documents if source.text().isascii() else source.encoding
+    except InputError:
+        return documents
 
 
 def recognise(source: Source, root: str | None = ROOT) -> Format:

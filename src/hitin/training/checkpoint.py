@@ -65,6 +65,18 @@ def load_tensors(
     raise InputError(problem, kind=kind, file=str(path), remedy=remedy)
 
 
+def is_ours(path: Path) -> bool:
+    """Whether `save_tensors` wrote a file, as far as its header tells."""
+    try:
+        if not path.is_file():  # a pipe would be waited for
+            return False
+        check_header(path)
+        with safe_open(path, framework="pt") as file:
+            return _CHECKSUM in (file.metadata() or {})
+    except (SafetensorError, OSError, ValueError, RuntimeError, RecursionError):
+        return False
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove what a kill left of files that were being written. Folders are those of an export, perhaps at work."""
     for pattern in (".*.part", ".tmp??????"):  # ours, and those of safetensors

@@ -36,6 +36,11 @@ def weights_path(folder: Path, epoch: int) -> Path:
     return folder / _EPOCHS.replace("*", str(epoch))
 
 
+def kept_weights(folder: Path) -> list[Path]:
+    """All files of this kind in a folder, which a training may remove."""
+    return sorted(path for pattern in (_EPOCHS, _BESTS) for path in folder.glob(pattern))
+
+
 def keep_only(folder: Path, epochs: Collection[int]) -> None:
     """Remove the weights of epochs that are no longer the best."""
     _remove(folder, _EPOCHS, {weights_path(folder, epoch) for epoch in epochs})

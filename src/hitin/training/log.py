@@ -17,6 +17,16 @@ from hitin.writing import unwritable
 LOG = "log.jsonl"
 EVERY = 20
 """Steps between lines."""
+_BEGINNING = b'{"batch": '
+"""Of every line."""
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file is a training's log, as far as its first bytes tell: a full disk may have cut it short."""
+    if not path.is_file():  # a pipe would be waited for
+        return False
+    with path.open("rb") as file:
+        return _BEGINNING.startswith(file.read(len(_BEGINNING)))
 
 
 class Watcher:
