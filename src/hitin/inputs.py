@@ -13,7 +13,6 @@ from hitin.errors import InputError, counted, listed, shown
 from hitin.files import name_of
 from hitin.labels import LabelReader, unknown_label
 from hitin.names import composed
-from hitin.splitting import order_of_groups
 from hitin.taxonomy import Taxonomy
 
 T = TypeVar("T")
@@ -142,6 +141,16 @@ def hold_out(documents: Documents, part: float, seed: int) -> tuple[Documents, D
     is_held = np.isin(groups, order[: round(part * len(place))])
     rest, held = (documents.take(np.flatnonzero(rows).tolist()) for rows in (~is_held, is_held))
     return (rest, held) if any(rest.labels) and any(held.labels) else (documents, None)
+
+
+def order_of_groups(sizes: NDArray[np.int64], share: float, chance: np.random.Generator) -> NDArray[np.int64]:
+    """In which order groups of documents are put aside: by chance, but those larger than the whole share come last.
+
+    A text that very many documents have, none at all for instance, would be most of what is put aside.
+    """
+    order = chance.permutation(len(sizes))
+    is_large = sizes[order] > max(1, share * sizes.sum())
+    return np.concatenate([order[~is_large], order[is_large]])
 
 
 def _iterable(values: Iterable[Any], what: str) -> Iterable[Any]:

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import IO, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hitin.documents import Document, Keys, as_line, documents_of, print_of
 from hitin.errors import InputError, counted
 from hitin.files import STANDARD_INPUT, FileProgress
-from hitin.inputs import no_documents
+from hitin.inputs import no_documents, order_of_groups
 from hitin.option_values import bad_option
 from hitin.writing import check_folder, check_new, check_not_read, replacing
 
@@ -109,16 +108,6 @@ def drawn(prints: Sequence[int], shares: Shares) -> list[Split]:
     numbers[order[:tests]] = SPLITS.index("test")
     numbers[order[tests : tests + vals]] = SPLITS.index("val")
     return [SPLITS[number] for number in numbers[inverse].tolist()]
-
-
-def order_of_groups(sizes: NDArray[np.int64], share: float, chance: np.random.Generator) -> NDArray[np.int64]:
-    """In which order groups of documents are put aside: by chance, but those larger than the whole share come last.
-
-    A text that very many documents have, none at all for instance, would be most of what is put aside.
-    """
-    order = chance.permutation(len(sizes))
-    is_large = sizes[order] > max(1, share * sizes.sum())
-    return np.concatenate([order[~is_large], order[is_large]])
 
 
 def _check_files(files: Sequence[str], paths: Mapping[Split, Path], out: str | Path, overwrite: bool) -> None:
