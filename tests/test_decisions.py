@@ -14,6 +14,7 @@ from hitin import InputError, Taxonomy
 from hitin.calibration import Calibration
 from hitin.decisions import Decisions, Policy
 from hitin.decisions.policies import POLICIES, WITH_THRESHOLDS
+from hitin.loading import Deciding
 from hitin.taxonomy.levels import with_ancestors
 from tests.strategies import taxonomies
 
@@ -49,6 +50,17 @@ def decided(draw: st.DrawFn) -> tuple[Taxonomy, NDArray[np.float32], Decisions]:
     calibration = draw(st.sampled_from([Calibration(), Calibration("temperature", temperatures)]))
     policy, k, stop = draw(st.sampled_from(POLICIES)), draw(st.integers(1, 5)), draw(st.sampled_from([0.0, 0.3, 0.9]))
     return taxonomy, rows, Decisions(policy, threshold, k=k, stop=stop, calibration=calibration)
+
+
+def test_uncalibrated_decisions_leave_all_that_was_tuned_aside() -> None:
+    calibration = Calibration("temperature", (1.0, 2.0, 3.0))
+    raw = {"threshold": 0.4, "k": 3, "stop": 0.2, "calibration": calibration.to_json()}
+    for own in (Calibration(), calibration):
+        decisions = Decisions("top-down", (0.1, 0.2, 0.3), stop=0.1, calibration=own, others={"raw": raw})
+        assert decisions.uncalibrated() == Decisions("top-down")
+        assert Deciding(uncalibrated=True).changed(decisions) == Decisions("top-down")
+        assert Deciding("raw", uncalibrated=True).changed(decisions) == Decisions("raw")
+        assert Deciding("raw", 0.3, uncalibrated=True).changed(decisions) == Decisions("raw", 0.3)
 
 
 @given(decided())

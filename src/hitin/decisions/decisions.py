@@ -176,10 +176,8 @@ class Decisions:
         return found
 
     def uncalibrated(self) -> "Decisions":
-        """The same on the model's own probabilities. What was tuned on calibrated ones does not go with these: the
-        threshold is one half, and nothing stops."""
-        if self.calibration.kind == "none":
-            return self
+        """The same on the model's own probabilities. What was tuned is left aside, for other policies too, which may
+        go with a calibration: the threshold is one half, and nothing stops."""
         return replace(self, calibration=Calibration(), threshold=0.5, stop=0.0, others={}, tuned=None)
 
     def describe(self) -> str:
