@@ -83,6 +83,20 @@ def test_a_baseline_stands_in_the_models_folder_and_beside_its_scores(model: Pat
     assert "difference" in table
 
 
+def test_a_single_document_tells_nothing_of_a_model_and_its_baseline(
+    model: Path, data: Path, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "one.jsonl").write_text((data / "test.jsonl").read_text().splitlines()[0])
+    found = scored(run, model, tmp_path / "one.jsonl")
+    assert found["intervals"] == {}
+    (baseline,) = found["baselines"]
+    assert {frozenset(each) for each in baseline["differences"].values()} == {frozenset(("estimate", "clear"))}
+    assert not any(each["clear"] for each in baseline["differences"].values())
+    (row,) = (line for line in run("evaluate", model, tmp_path / "one.jsonl").stdout.splitlines() if "exact" in line)
+    assert "none" in row
+    assert "?" in row
+
+
 def test_no_baseline_takes_the_place_of_another_of_the_same_short_name(
     model: Path, data: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

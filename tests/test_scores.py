@@ -214,6 +214,33 @@ def test_rare_labels_do_not_pull_the_interval_away_from_macro_f1() -> None:
     assert scores.intervals["macro_f1_present"] == (1, 1)
 
 
+@each(st.integers(2, 12), st.integers(0, 99), st.floats(0, 1))
+def test_an_interval_holds_its_own_score_on_few_documents_too(documents: int, seed: int, share: float) -> None:
+    chance = np.random.default_rng(seed)
+    truth = chance.random((documents, len(TREE))) < 0.1
+    one, other = Tally(TREE), Tally(TREE)
+    one.add(truth & (chance.random(truth.shape) < share), truth)
+    other.add(truth, truth)
+    scores = one.scores(resamples=50)
+    for name, (low, high) in scores.intervals.items():
+        assert low <= scores.by_name()[name] <= high, name
+    for name, found in differences(one, other, resamples=50).items():
+        assert found.low <= found.estimate <= found.high, name
+
+
+def test_a_single_document_has_no_intervals_and_tells_no_models_apart() -> None:
+    given, truth, probabilities = (table[:1] for table in simulated(20, seed=4))
+    one, other = Tally(TREE), Tally(TREE)
+    one.add(truth, truth, probabilities)
+    other.add(~truth, truth, probabilities)
+    assert one.scores().intervals == {}
+    found = differences(one, other)["micro_f1"]
+    assert (found.estimate, found.clear) == (1.0, False)
+    assert found.to_json() == {"estimate": 1.0, "clear": False}
+    other.add(given, truth, probabilities)
+    assert other.scores().intervals
+
+
 @pytest.mark.parametrize(("documents", "blocks"), [(150, None), (600, 200)])
 def test_the_interval_holds_the_true_score_about_as_often_as_it_says(documents: int, blocks: int | None) -> None:
     truth_known = micro_f1(Counts.of(*simulated(400_000, seed=0)[:2]))

@@ -156,8 +156,8 @@ def score_tables(found: Scored, title: str) -> list[Table | Text]:
 
 def _cells(found: Scored, name: str) -> list[str]:
     scores = found.scores
-    low, high = scores.intervals[name]
-    cells = [f"{scores.by_name()[name]:.4f}", f"{low:.4f} - {high:.4f}"]
+    ends = scores.intervals.get(name)  # a single document has none
+    cells = [f"{scores.by_name()[name]:.4f}", f"{ends[0]:.4f} - {ends[1]:.4f}" if ends else "none"]
     for against in found.evaluation.baselines.values():
         difference = against.differences[name]
         cells += [f"{against.scores.by_name()[name]:.4f}", _shown_difference(difference)]

@@ -116,8 +116,9 @@ class Difference:
     """By how much one model scores more than another on the same documents."""
 
     estimate: float
-    low: float
-    high: float
+    low: float = math.nan
+    """The ends of its interval are no numbers where a single document has none."""
+    high: float = math.nan
 
     @property
     def clear(self) -> bool:
@@ -125,8 +126,8 @@ class Difference:
         return self.low > 0 or self.high < 0
 
     def to_json(self) -> dict[str, object]:
-        """Plain values for `json.dumps`."""
-        return {**asdict(self), "clear": self.clear}
+        """Plain values for `json.dumps`; without the ends of an interval that there is not."""
+        return {name: value for name, value in asdict(self).items() if value == value} | {"clear": self.clear}
 
 
 def at_name(count: int) -> str:
