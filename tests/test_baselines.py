@@ -107,7 +107,7 @@ def test_no_baseline_takes_the_place_of_another_of_the_same_short_name(
         shutil.copytree(linear, folder)
     options = [word for folder in (*long, "linear", "other") for word in ("--baseline", folder)]
     found = [each["name"] for each in scored(run, model, data / "test.jsonl", *options)["baselines"]]
-    assert found == ["linear", *(str(tmp_path / each) for each in (*long, "linear")), "other"]
+    assert found == ["linear", *(str(tmp_path / each) for each in (*long, Path("linear"))), "other"]
 
 
 def test_a_damaged_baseline_can_be_left_out(model: Path, data: Path, run: Run) -> None:

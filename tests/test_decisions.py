@@ -56,8 +56,8 @@ def decided(draw: st.DrawFn) -> tuple[Taxonomy, NDArray[np.float32], Decisions]:
 def test_nothing_is_given_below_a_label_that_stops(case: tuple[Taxonomy, NDArray[np.float32], Decisions]) -> None:
     taxonomy, logits, decisions = case
     unsure = decisions.probabilities(logits, taxonomy) < decisions.stop
-    for row, given in zip(unsure, decisions.decide(logits, taxonomy), strict=True):
-        for label in np.flatnonzero(given).tolist():
+    for row, chosen in zip(unsure, decisions.decide(logits, taxonomy), strict=True):
+        for label in np.flatnonzero(chosen).tolist():
             assert not row[list(taxonomy.closure((label,)))].any()
 
 

@@ -200,7 +200,7 @@ def test_wrong_texts_are_told() -> None:
 
 
 def test_without_validation_documents_the_policy_is_the_one_asked_for_and_the_rest_is_told() -> None:
-    usual = {"method": "linear", "validation": 0}
+    usual: dict[str, Any] = {"method": "linear", "validation": 0}
     asked = HierarchicalTextClassifier(TAXONOMY, **usual, policy="raw", thresholds="fixed", calibration="none")
     assert asked.fit(TEXTS, NAMES).decisions_ == Decisions("raw")
     assert HierarchicalTextClassifier(TAXONOMY, **usual).fit(TEXTS, NAMES).decisions_ == Decisions()
