@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -80,6 +81,33 @@ def test_a_baseline_stands_in_the_models_folder_and_beside_its_scores(model: Pat
     table = run("evaluate", model, data / "test.jsonl").stdout
     assert "linear" in table
     assert "difference" in table
+
+
+def test_a_single_document_tells_nothing_of_a_model_and_its_baseline(
+    model: Path, data: Path, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "one.jsonl").write_text((data / "test.jsonl").read_text().splitlines()[0])
+    found = scored(run, model, tmp_path / "one.jsonl")
+    assert found["intervals"] == {}
+    (baseline,) = found["baselines"]
+    assert {frozenset(each) for each in baseline["differences"].values()} == {frozenset(("estimate", "clear"))}
+    assert not any(each["clear"] for each in baseline["differences"].values())
+    (row,) = (line for line in run("evaluate", model, tmp_path / "one.jsonl").stdout.splitlines() if "exact" in line)
+    assert "none" in row
+    assert "?" in row
+
+
+def test_no_baseline_takes_the_place_of_another_of_the_same_short_name(
+    model: Path, data: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linear = model / BASELINES / "linear"
+    long = [Path("a" * 40, each, "b" * 40) for each in ("one", "two")]
+    monkeypatch.chdir(tmp_path)
+    for folder in (*long, Path("linear"), Path("other")):
+        shutil.copytree(linear, folder)
+    options = [word for folder in (*long, "linear", "other") for word in ("--baseline", folder)]
+    found = [each["name"] for each in scored(run, model, data / "test.jsonl", *options)["baselines"]]
+    assert found == ["linear", *(str(tmp_path / each) for each in (*long, Path("linear"))), "other"]
 
 
 def test_a_damaged_baseline_can_be_left_out(model: Path, data: Path, run: Run) -> None:

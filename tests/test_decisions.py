@@ -14,6 +14,7 @@ from hitin import InputError, Taxonomy
 from hitin.calibration import Calibration
 from hitin.decisions import Decisions, Policy
 from hitin.decisions.policies import POLICIES, WITH_THRESHOLDS
+from hitin.loading import Deciding
 from hitin.taxonomy.levels import with_ancestors
 from tests.strategies import taxonomies
 
@@ -49,6 +50,33 @@ def decided(draw: st.DrawFn) -> tuple[Taxonomy, NDArray[np.float32], Decisions]:
     calibration = draw(st.sampled_from([Calibration(), Calibration("temperature", temperatures)]))
     policy, k, stop = draw(st.sampled_from(POLICIES)), draw(st.integers(1, 5)), draw(st.sampled_from([0.0, 0.3, 0.9]))
     return taxonomy, rows, Decisions(policy, threshold, k=k, stop=stop, calibration=calibration)
+
+
+@given(decided())
+def test_nothing_is_given_below_a_label_that_stops(case: tuple[Taxonomy, NDArray[np.float32], Decisions]) -> None:
+    taxonomy, logits, decisions = case
+    unsure = decisions.probabilities(logits, taxonomy) < decisions.stop
+    for row, chosen in zip(unsure, decisions.decide(logits, taxonomy), strict=True):
+        for label in np.flatnonzero(chosen).tolist():
+            assert not row[list(taxonomy.closure((label,)))].any()
+
+
+def test_raw_labels_are_not_given_below_one_that_stops() -> None:
+    logits = odds(0.3, 0.8, 0.9, 0.9, 0.9)
+    assert names(Decisions("raw", 0.1), logits) == "abcde"
+    assert names(Decisions("raw", 0.1, stop=0.5), logits) == "e"
+    assert Decisions("raw", 0.1, stop=0.5).decide_and_stop(logits, TAXONOMY)[1].sum() == 4
+
+
+def test_uncalibrated_decisions_leave_all_that_was_tuned_aside() -> None:
+    calibration = Calibration("temperature", (1.0, 2.0, 3.0))
+    raw = {"threshold": 0.4, "k": 3, "stop": 0.2, "calibration": calibration.to_json()}
+    for own in (Calibration(), calibration):
+        decisions = Decisions("top-down", (0.1, 0.2, 0.3), stop=0.1, calibration=own, others={"raw": raw})
+        assert decisions.uncalibrated() == Decisions("top-down")
+        assert Deciding(uncalibrated=True).changed(decisions) == Decisions("top-down")
+        assert Deciding("raw", uncalibrated=True).changed(decisions) == Decisions("raw")
+        assert Deciding("raw", 0.3, uncalibrated=True).changed(decisions) == Decisions("raw", 0.3)
 
 
 @given(decided())
@@ -191,9 +219,11 @@ def test_the_words_for_decisions_name_what_matters() -> None:
     assert json.loads(Decisions().to_json())["threshold"] == 0.5
 
 
-def test_a_misspelt_key_and_a_wrong_threshold_are_named() -> None:
+def test_a_misspelt_key_one_that_comes_twice_and_a_wrong_threshold_are_named() -> None:
     for text, told in (
         ('{"polcy": "raw"}', "Did you mean policy?"),
+        ('{"policy": "raw", "policy": "top-k"}', "a name comes twice"),
+        ('{"threshold": {"a": 0.5, "a": 0.9}}', "a name comes twice"),
         ('{"threshold": {"a": 0.5, "b": 2}}', "the threshold of 'b' is 2"),
         ('{"policy": "raw",}', "cannot be read"),
     ):

@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from hitin import HierarchicalTextClassifier, InputError, Taxonomy
+from hitin import HierarchicalTextClassifier, InputError, InputWarning, Taxonomy
 from hitin.decisions import Decisions
 from hitin.inputs import Documents, chunks, documents_of, hold_out
 from tests.training_harness import TAXONOMY, are_equal, classifier, documents, fitted, weights
@@ -174,6 +174,8 @@ def test_numbers_can_be_names() -> None:
         (np.full((2, 8), np.nan), "holds nan"),
         (scipy.sparse.csr_matrix(np.full((2, 8), -1.0)), "holds -1.0"),
         (pd.DataFrame(np.zeros((2, 8))), "missing: Animal"),
+        (pd.DataFrame(np.full((2, 8), "Cat"), columns=TAXONOMY.labels), "a whole DataFrame"),
+        ({"Cat": 1, "Dog": 1}, "a whole dict"),
         (pd.DataFrame(np.zeros((2, 9)), columns=[*TAXONOMY.labels, "More"]), "unknown: More"),
     ],
 )
@@ -188,11 +190,24 @@ def test_wrong_texts_are_told() -> None:
         ("bark", r"Write \[text\]"),
         (5, "A list is expected"),
         (["a", None], "document 2: a text is None"),
+        (pd.DataFrame({"text": ["mew", "bark"]}), r"a whole DataFrame(.|\n)*df\[\"text\"\]"),
+        ({"mew": 1, "bark": 2}, "a whole dict"),
     ):
         with pytest.raises(InputError, match=message):
             classifier().fit(texts, ["Cat", "Dog"])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no training documents"):
         classifier().fit([], [])
+
+
+def test_without_validation_documents_the_policy_is_the_one_asked_for_and_the_rest_is_told() -> None:
+    usual: dict[str, Any] = {"method": "linear", "validation": 0}
+    asked = HierarchicalTextClassifier(TAXONOMY, **usual, policy="raw", thresholds="fixed", calibration="none")
+    assert asked.fit(TEXTS, NAMES).decisions_ == Decisions("raw")
+    assert HierarchicalTextClassifier(TAXONOMY, **usual).fit(TEXTS, NAMES).decisions_ == Decisions()
+    asked = HierarchicalTextClassifier(TAXONOMY, **usual, policy="top-down", thresholds="one", wished_precision=0.9)
+    with pytest.warns(InputWarning, match="nothing comes of thresholds=one, wished_precision=0.9: there are no valid"):
+        asked.fit(TEXTS, NAMES)
+    assert asked.decisions_ == Decisions("top-down")
 
 
 @pytest.mark.parametrize("validation", [["mew"], (["mew"], None), ["mew", "bark", "fin"], "mew", 5])

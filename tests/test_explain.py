@@ -203,6 +203,18 @@ def test_what_few_points_miss_is_told() -> None:
     assert rough.errors[0] > 1e-4 > fine.errors[0] > 0
 
 
+@pytest.mark.parametrize("most", [100, 1024])
+@pytest.mark.parametrize("seed", range(5))
+def test_labels_explained_together_are_explained_as_alone_within_the_same_limit(seed: int, most: int) -> None:
+    chance = np.random.default_rng(seed)
+    rates, bends = chance.normal(size=(3, 6)).tolist(), chance.random(6).tolist()
+    together = integrated(Bent(rates, bends), tolerance=1e-4, most_points=most)
+    for label, own in enumerate(rates):
+        alone = integrated(Bent([own], bends), tolerance=1e-4, most_points=most)
+        assert together.points[label] == alone.points[0] <= most
+        np.testing.assert_allclose(together.weights[label], alone.weights[0], atol=1e-9)
+
+
 def test_labels_that_are_right_cost_no_more_gradients() -> None:
     found = integrated(Bent([[1.0, 0.0], [0.0, 1.0]], [0.0, 0.3]), tolerance=1e-6)
     assert found.points[0] == 16 < found.points[1]

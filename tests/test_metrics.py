@@ -17,7 +17,7 @@ from hitin.metrics import (
     Counts,
     LevelScores,
     Scores,
-    by_level,
+    Tally,
     label_f1,
     macro_f1,
     micro_f1,
@@ -27,6 +27,12 @@ from hitin.metrics import (
 from tests.strategies import taxonomies
 
 Decisions = NDArray[np.bool_]
+
+
+def scores_of(taxonomy: Taxonomy, predicted: Decisions, actual: Decisions) -> Scores:
+    tally = Tally(taxonomy, blocks=0)
+    tally.add(predicted, actual)
+    return tally.scores()
 
 
 @st.composite
@@ -59,7 +65,7 @@ def test_scores_are_those_of_scikit_learn(tables: tuple[Decisions, Decisions]) -
 def test_levels_score_as_their_columns_do_by_themselves(data: st.DataObject) -> None:
     taxonomy = data.draw(taxonomies())
     predicted, actual = data.draw(tables(labels=len(taxonomy)))
-    found = by_level(Counts.of(predicted, actual), taxonomy)
+    found = scores_of(taxonomy, predicted, actual).levels
     assert [scores.level for scores in found] == list(range(1, taxonomy.depth + 1))
     for scores in found:
         columns = taxonomy.levels == scores.level
@@ -87,15 +93,15 @@ def test_scores_are_what_one_computes_by_hand() -> None:
     taxonomy = Taxonomy.from_edges([("A", "B"), ("A", "C")])
     predicted = np.array([[1, 1, 0], [1, 0, 0]], dtype=bool)
     actual = np.array([[1, 0, 0], [1, 1, 0]], dtype=bool)  # A right twice, B wrong twice, C never there
-    scores = Scores.of(Counts.of(predicted, actual), taxonomy, documents=2)
+    scores = scores_of(taxonomy, predicted, actual)
     assert (scores.micro_f1, scores.macro_f1, scores.precision, scores.recall) == (2 / 3, 1 / 3, 2 / 3, 2 / 3)
     assert (scores.documents, scores.labels) == (2, 3)
     assert scores.levels == (LevelScores(1, 1, 1.0, 1.0, 1.0, 1.0), LevelScores(2, 2, 0.0, 0.0, 0.0, 0.0))
 
 
-def test_counts_leave_out_of_json_what_only_whole_documents_tell() -> None:
-    taxonomy = Taxonomy.from_edges([("A", "B")])
-    scores = Scores.of(Counts.of(np.ones((1, 2), dtype=bool), np.ones((1, 2), dtype=bool)), taxonomy, documents=1)
+def test_scores_that_were_not_measured_are_left_out_of_json() -> None:
+    levels = tuple(LevelScores(level, 1, 1.0, 1.0, 1.0, 1.0) for level in (1, 2))
+    scores = Scores(1.0, 1.0, 1.0, 1.0, documents=1, labels=2, levels=levels)
     assert math.isnan(scores.samples_f1)
     plain = scores.to_json()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
@@ -107,7 +113,7 @@ def test_counts_leave_out_of_json_what_only_whole_documents_tell() -> None:
 
 def test_no_documents_score_nothing_without_a_warning() -> None:
     taxonomy = Taxonomy.from_edges([("A", "B")])
-    scores = Scores.of(Counts.zero(2), taxonomy, documents=0)
+    scores = scores_of(taxonomy, *(np.zeros((0, 2), dtype=bool) for _ in range(2)))
     assert (scores.micro_f1, scores.macro_f1, scores.precision, scores.recall) == (0, 0, 0, 0)
 
 
@@ -120,8 +126,8 @@ def test_what_is_no_table_of_decisions_is_refused() -> None:
             Counts.of(table, other)
     with pytest.raises(ValueError, match="of 3 labels and of 1"):
         Counts.zero(3) + Counts.zero(1)
-    with pytest.raises(ValueError, match="counts of 3 labels, but the taxonomy has 2"):
-        by_level(Counts.zero(3), Taxonomy.from_edges([("A", "B")]))
+    with pytest.raises(InputError, match="on 3 labels, but the taxonomy has 2"):
+        scores_of(Taxonomy.from_edges([("A", "B")]), table, table)
 
 
 def test_large_tables_are_counted_in_little_memory() -> None:

@@ -188,7 +188,7 @@ def test_tables_that_do_not_fit_are_refused() -> None:
         builder.add(FOUR.documents, np.full_like(tables[0], math.nan), *tables[1:])
     with pytest.raises(ValueError, match="training counts"):
         ReportBuilder(TOPICS, train_counts=np.zeros(3, dtype=np.int64))
-    assert builder.documents == 0
+    assert not builder.counts.actual.any()
 
 
 # The files.
@@ -294,6 +294,24 @@ def test_three_thousand_labels_stay_below_one_and_a_half_megabytes() -> None:
 
 
 # The page at work.
+
+
+def test_a_single_document_has_differences_without_intervals_on_the_page() -> None:
+    page = told([("Physics", {"Science": 0.9, "Physics": 0.8})]).report().to_html()
+    (baseline,) = island(page)["baselines"]
+    assert {frozenset(each) for each in baseline["differences"].values()} == {frozenset({"value"})}
+
+
+@in_a_browser
+def test_a_page_on_a_single_document_calls_no_model_better(tmp_path: Path) -> None:
+    report = told([("Physics", {"Science": 0.9, "Physics": 0.8})]).report()
+    seen = """
+    return [texts('.interval').length, texts('.verdict').length, text('#scores .about'), text('.baselines')];
+    """
+    intervals, verdicts, about, baselines = browse(report.to_html(), tmp_path, seen)
+    assert (intervals, verdicts, about) == (0, 0, "All scores are out of 100.")
+    assert "by how much this one scores more" in baselines
+    assert "NaN" not in baselines
 
 
 @in_a_browser

@@ -18,10 +18,21 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
 
 from hitin import InputError, Taxonomy
-from hitin.metrics import Counts, Scores, Tally, differences, label_f1, macro_f1, micro_f1
+from hitin.metrics import (
+    Counts,
+    Scores,
+    Tally,
+    differences,
+    label_f1,
+    macro_f1,
+    micro_f1,
+    micro_precision,
+    micro_recall,
+)
 from hitin.metrics.bootstrap import blocks_of, usual_blocks, weights_of
 from hitin.metrics.looking import hits
 from hitin.metrics.sums import Sums
+from hitin.taxonomy.levels import level_slices
 from tests.strategies import taxonomies
 
 Table = NDArray[np.bool_]
@@ -214,6 +225,33 @@ def test_rare_labels_do_not_pull_the_interval_away_from_macro_f1() -> None:
     assert scores.intervals["macro_f1_present"] == (1, 1)
 
 
+@each(st.integers(2, 12), st.integers(0, 99), st.floats(0, 1))
+def test_an_interval_holds_its_own_score_on_few_documents_too(documents: int, seed: int, share: float) -> None:
+    chance = np.random.default_rng(seed)
+    truth = chance.random((documents, len(TREE))) < 0.1
+    one, other = Tally(TREE), Tally(TREE)
+    one.add(truth & (chance.random(truth.shape) < share), truth)
+    other.add(truth, truth)
+    scores = one.scores(resamples=50)
+    for name, (low, high) in scores.intervals.items():
+        assert low <= scores.by_name()[name] <= high, name
+    for name, found in differences(one, other, resamples=50).items():
+        assert found.low <= found.estimate <= found.high, name
+
+
+def test_a_single_document_has_no_intervals_and_tells_no_models_apart() -> None:
+    given, truth, probabilities = simulated(1, seed=4)
+    one, other = Tally(TREE), Tally(TREE)
+    one.add(truth, truth, probabilities)
+    other.add(~truth, truth, probabilities)
+    assert one.scores().intervals == {}
+    found = differences(one, other)["micro_f1"]
+    assert (found.estimate, found.clear) == (1.0, False)
+    assert found.to_json() == {"estimate": 1.0, "clear": False}
+    other.add(given, truth, probabilities)
+    assert other.scores().intervals
+
+
 @pytest.mark.parametrize(("documents", "blocks"), [(150, None), (600, 200)])
 def test_the_interval_holds_the_true_score_about_as_often_as_it_says(documents: int, blocks: int | None) -> None:
     truth_known = micro_f1(Counts.of(*simulated(400_000, seed=0)[:2]))
@@ -327,10 +365,16 @@ def test_counts_tell_the_same_as_the_tally() -> None:
     given, truth, _ = simulated(500, seed=12)
     tally = Tally(TREE)
     tally.add(given, truth)
-    scores, from_counts = tally.scores(resamples=0), Scores.of(Counts.of(given, truth), TREE, documents=500)
-    for name, value in from_counts.by_name().items():
-        assert scores.by_name()[name] == pytest.approx(value, abs=1e-14), name
-    assert (scores.micro_f1, scores.intervals, scores.precision_at) == (from_counts.micro_f1, {}, {})
+    scores, counts = tally.scores(resamples=0), Counts.of(given, truth)
+    assert (scores.micro_f1, scores.intervals, scores.precision_at) == (micro_f1(counts), {}, {})
+    assert (scores.precision, scores.recall) == pytest.approx(
+        (micro_precision(counts), micro_recall(counts)), abs=1e-14
+    )
+    for level, labels in zip(scores.levels, level_slices(TREE), strict=True):
+        part = counts[labels]
+        assert (level.micro_f1, level.macro_f1) == pytest.approx((micro_f1(part), macro_f1(part)), abs=1e-14)
+        assert level.precision == pytest.approx(micro_precision(part), abs=1e-14)
+        assert level.recall == pytest.approx(micro_recall(part), abs=1e-14)
     assert scores.macro_f1 == pytest.approx(macro_f1(tally.counts), abs=1e-14)
     assert scores.macro_f1 == pytest.approx(label_f1(tally.counts).mean(), abs=1e-14)
 

@@ -79,6 +79,14 @@ def test_without_validation_documents_a_part_is_held_out(run: Run, tmp_path: Pat
     assert "last epoch" in kept.stdout
 
 
+def test_without_validation_documents_settings_of_decisions_are_heeded_or_told(run: Run, tmp_path: Path) -> None:
+    options = [word for each in ("validation=0", "policy=single-path", "tune_for=macro") for word in ("--set", each)]
+    result = run("train", *DATA, "--out", tmp_path / "model", *TINY, "--epochs", 1, *options)
+    assert result.exit_code == 0
+    assert "nothing comes of tune_for=macro: there are no validation documents" in " ".join(result.stderr.split())
+    assert HierarchicalTextClassifier.load(tmp_path / "model").decisions_ == Decisions("single-path")
+
+
 def test_settings_come_from_a_file_and_options_go_before(run: Run, write: Write, tmp_path: Path) -> None:
     preset = write("mine.toml", "[encoder]\nhidden = 4\nembedding = 8\nfilters = 4\n[method]\nwidth = 6\n")
     out = tmp_path / "model"

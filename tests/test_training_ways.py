@@ -117,6 +117,16 @@ def test_a_training_that_runs_away_is_told(options: dict[str, Any], tmp_path: Pa
     assert all(math.isfinite(line["loss"]) for line in log_lines(tmp_path / TRAINING))
 
 
+@pytest.mark.parametrize(("name", "value"), [("regularisation", 1e30), ("weight_decay", 1e30), ("epochs", 2)])
+def test_the_remedy_for_a_training_that_runs_away_names_what_can_be_lowered(name: str, value: float) -> None:
+    options = {"learning_rate": 1e30, "gradient_clip": 0, "warmup": 0} | {name: value}
+    with pytest.raises(HitinError, match="has run away") as caught:
+        classifier(**options).fit(*documents(40))
+    assert "precision" not in str(caught.value)  # a CPU has fp32 where nothing is said
+    for each in ("regularisation", "weight_decay"):
+        assert (f"or lower {each}" in str(caught.value)) == (each == name)
+
+
 def test_an_epoch_whose_validation_loss_is_no_number_is_never_the_best(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

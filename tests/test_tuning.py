@@ -12,7 +12,8 @@ from sklearn.metrics import f1_score, precision_score
 from hitin import InputError, Taxonomy
 from hitin.calibration import Calibration, fit_calibration
 from hitin.decisions import Decisions, DecisionSettings, Goal, Tuned, rows_to_tune_on, steps_to_tune, tune
-from hitin.decisions.fitting import Fit, sheet_of_points
+from hitin.decisions.decisions import log_odds_of
+from hitin.decisions.fitting import Fit, _probability, grid_of, sheet_of_points
 from hitin.decisions.goals import Metric, Sheet, best_point, label_points, level_points, values
 from hitin.decisions.policies import POLICIES, Policy
 from hitin.metrics import Tally
@@ -135,6 +136,28 @@ def test_only_ways_with_the_wished_precision_are_chosen(wished: float, policy: A
     assert chosen(tuned).held_out == max(row.held_out for row in allowed)
     for row in tuned.rows:
         assert row.reached == (row.precision >= wished)
+
+
+def test_a_threshold_that_was_tuned_is_reached_as_it_is_kept() -> None:
+    """Seeds whose best threshold lay on a score, and was rounded below it."""
+    taxonomy = Taxonomy.from_paths([["A", "B"], ["A", "C"], ["D", "E"]])
+    for seed in range(12):
+        logits, truth, _ = documents(taxonomy, 40, seed, noise=1.0)
+        tuned = tune(logits, truth, taxonomy, DecisionSettings("top-down", "one", wished_precision=0.9))
+        (at,) = set(tuned.decisions.thresholds(taxonomy).tolist())
+        above = Decisions("top-down", at + 2e-9, calibration=tuned.decisions.calibration)
+        assert (above.decide(logits, taxonomy) == tuned.decisions.decide(logits, taxonomy)).all()
+
+
+@given(st.lists(st.integers(-16_000, 16_000), min_size=1, max_size=40), st.sampled_from([7, 63, 255]))
+def test_points_of_a_grid_give_the_same_labels_once_they_are_kept_as_probabilities(
+    thousandths: list[int], size: int
+) -> None:
+    scores = np.array([thousandths], dtype=np.float32) / 1000
+    grid = grid_of(scores, np.ones_like(scores, dtype=np.bool_), size)
+    assert len(grid) == size
+    kept = log_odds_of(np.array([_probability(point) for point in grid]))
+    assert ((scores > grid[:, None]) == (scores > kept[:, None])).all()
 
 
 def test_a_precision_that_no_way_reaches_gives_the_most_precise_and_says_so() -> None:

@@ -138,8 +138,7 @@ def decide(logits: Table, about: About) -> tuple[Table, Table]:
         np.put_along_axis(given, np.argsort(-own, axis=0, kind="stable")[: about["k"]], True, axis=0)
         given = highest_below(given, parents)
     if about["stop"]:
-        given &= probabilities >= about["stop"]
-        given = given if policy == "raw" else lowest_above(given, parents)
+        given &= lowest_above(probabilities >= about["stop"], parents)
     return probabilities, given
 
 

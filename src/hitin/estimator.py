@@ -2,6 +2,7 @@
 
 import inspect
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,7 +16,7 @@ from hitin import evaluation
 from hitin.decisions import Decisions, DecisionSettings, Tuned, rows_to_tune_on, steps_to_tune, tune
 from hitin.devices import choose_device, is_main_process, share_text, wait_for_all
 from hitin.documents import Document
-from hitin.errors import InputError, shown
+from hitin.errors import InputError, InputWarning, shown
 from hitin.export.folder import is_export
 from hitin.inputs import (
     Documents,
@@ -149,7 +150,7 @@ class HierarchicalTextClassifier:
         held = None if validation is None else validation_of(taxonomy, validation)
         if validation is None and run.training.validation:
             given, held = hold_out(given, run.training.validation, run.training.seed)
-        self._fit(taxonomy, run, given, held, out, resume, watcher or Watcher())
+        self._fit(taxonomy, run, given, held, out, resume, watcher)
         return self
 
     def fit_documents(
@@ -163,7 +164,7 @@ class HierarchicalTextClassifier:
     ) -> Self:
         """`fit`, where labels are the taxonomy's numbers already, ancestors included. Nothing is held out."""
         taxonomy, run = self._ready(out, resume)
-        self._fit(taxonomy, run, given, held, out, resume, watcher or Watcher())
+        self._fit(taxonomy, run, given, held, out, resume, watcher)
         return self
 
     def _ready(self, out: str | Path | None, resume: Resume) -> tuple[Taxonomy, Run]:
@@ -183,8 +184,11 @@ class HierarchicalTextClassifier:
         held: Documents | None,
         out: str | Path | None,
         resume: Resume,
-        watcher: Watcher,
+        watcher: Watcher | None,
     ) -> None:
+        told = watcher or Watcher()
+        if held is None:
+            _tell_unheeded(run.decisions, watcher)
         with _folder(out) as folder:
             model, history = kind_of(run).trained(
                 taxonomy,
@@ -195,12 +199,12 @@ class HierarchicalTextClassifier:
                 device=self.device,
                 resume=resume == "auto",
                 resumable=out is not None,
-                watcher=watcher,
+                watcher=told,
             )
             counts = np.bincount([label for ids in given.labels for label in ids], minlength=len(taxonomy))
-            self._set(model, Decisions(), replace(history, label_counts=counts.tolist()))
+            self._set(model, run.decisions.untuned(), replace(history, label_counts=counts.tolist()))
             if held is not None:
-                self._tune_together(held, run.decisions, watcher)
+                self._tune_together(held, run.decisions, told)
             if out is not None and is_main_process():
                 self._save(folder)
                 finish(folder / TRAINING)
@@ -395,6 +399,17 @@ _NAMED = tuple(
     for name, parameter in inspect.signature(HierarchicalTextClassifier.__init__).parameters.items()
     if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD
 )
+
+
+def _tell_unheeded(settings: DecisionSettings, watcher: Watcher | None) -> None:
+    """The settings of decisions that need validation documents, where there are none."""
+    names = settings.unheeded()
+    if names and is_main_process():
+        message = f"nothing comes of {', '.join(names)}: there are no validation documents to tune decisions on"
+        if watcher:
+            watcher.note(message)
+        else:
+            warnings.warn(message, InputWarning, stacklevel=4)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """What a classifier is given in Python: texts and labels in the shapes that people have; documents held out."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice, pairwise, zip_longest
 from typing import Any, NamedTuple, TypeVar
@@ -154,6 +154,12 @@ def order_of_groups(sizes: NDArray[np.int64], share: float, chance: np.random.Ge
 
 
 def _iterable(values: Iterable[Any], what: str) -> Iterable[Any]:
+    if isinstance(values, Mapping) or hasattr(values, "columns"):
+        raise InputError(
+            f"{what} a whole {type(values).__name__}, which would be read as the names of its columns or keys",
+            kind="bad-documents",
+            remedy='Give one column of it: df["text"], say.',
+        )
     if not isinstance(values, Iterable):
         raise InputError(
             f"{what} {shown(values)}", kind="bad-documents", remedy="A list is expected, an entry for each document."

@@ -1,6 +1,7 @@
 """What `hitin evaluate` does: score a model on labelled documents, some at a time, and show what came of it."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,8 +91,18 @@ def load_baselines(
         except InputError as error:
             remedy = "Leave out the model's baselines with --no-baseline, or copy the model again."
             raise InputError(error.message, kind=error.kind, file=error.file, remedy=remedy) from error
-    folders = {printable(other, most=60): Path(other) for other in others}
+    folders = _named_folders(others, found)
     return found | {name: HierarchicalTextClassifier.load(folder, device=device) for name, folder in folders.items()}
+
+
+def _named_folders(folders: Iterable[str], taken: Iterable[str]) -> dict[str, Path]:
+    """Folders by a short name; those whose short names are the same, or are taken, by their whole path."""
+    short = {Path(folder).absolute(): (folder, printable(folder, most=60)) for folder in folders}
+    names = Counter([*taken, *(name for _, name in short.values())])
+    return {
+        name if names[name] == 1 else printable(str(whole), most=len(str(whole))): Path(folder)
+        for whole, (folder, name) in short.items()
+    }
 
 
 def evaluate_files(
@@ -146,8 +157,8 @@ def score_tables(found: Scored, title: str) -> list[Table | Text]:
 
 def _cells(found: Scored, name: str) -> list[str]:
     scores = found.scores
-    low, high = scores.intervals[name]
-    cells = [f"{scores.by_name()[name]:.4f}", f"{low:.4f} - {high:.4f}"]
+    ends = scores.intervals.get(name)  # a single document has none
+    cells = [f"{scores.by_name()[name]:.4f}", f"{ends[0]:.4f} - {ends[1]:.4f}" if ends else "none"]
     for against in found.evaluation.baselines.values():
         difference = against.differences[name]
         cells += [f"{against.scores.by_name()[name]:.4f}", _shown_difference(difference)]

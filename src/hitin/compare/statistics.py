@@ -91,7 +91,8 @@ def compared(row: Sequence[Resampled], best: Sequence[Resampled], scores: tuple[
     drawn = apart(_mean(row), _mean(best), scores)
     opposite = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))
     p = min(1.0, 2 * (1 + opposite) / (len(drawn) + 1))
-    return Comparison(scores[0] - scores[1], *interval(drawn, CONFIDENCE), p)
+    difference = scores[0] - scores[1]
+    return Comparison(difference, *interval(drawn, CONFIDENCE, difference), p)
 
 
 def _mean(seeds: Sequence[Resampled]) -> Floats:

@@ -82,7 +82,7 @@ class Decisions:
         wanted = self._wanted(odds, self._at(taxonomy), taxonomy)
         if not self.stop:
             return wanted, np.zeros_like(wanted)
-        given = self._sure(wanted, odds, self.stop, taxonomy)
+        given = _sure(wanted, odds, self.stop, taxonomy)
         return given, wanted & ~given
 
     def limits(self, odds: LogOdds, taxonomy: Taxonomy, steps: int = 100) -> NDArray[np.float64]:
@@ -94,19 +94,15 @@ class Decisions:
         at = np.arange(steps + 1) / steps
         if self.policy in WITH_THRESHOLDS:
             given = self._wanted(odds, log_odds_of(at)[:, None], taxonomy)
-            given = self._sure(given, odds, self.stop, taxonomy) if self.stop else given
+            given = _sure(given, odds, self.stop, taxonomy) if self.stop else given
         else:
             wanted = self._wanted(odds, self._at(taxonomy), taxonomy)
-            given = self._sure(np.repeat(wanted, len(at), axis=0), odds, at[:, None], taxonomy)
+            given = _sure(np.repeat(wanted, len(at), axis=0), odds, at[:, None], taxonomy)
         return np.asarray((given.sum(axis=0) - 1) / np.where(given.any(axis=0), steps, 1))
 
     def _wanted(self, odds: LogOdds, at: NDArray[np.float64], taxonomy: Taxonomy) -> Given:
         scores = odds.shown if self.policy in AS_SHOWN else odds.own
         return WAYS[self.policy](scores, at, taxonomy, self.k)
-
-    def _sure(self, wanted: Given, odds: LogOdds, stop: float | NDArray[np.float64], taxonomy: Taxonomy) -> Given:
-        sure = wanted & (odds.probabilities >= stop)
-        return sure if self.policy == "raw" else without_orphans(sure, taxonomy)
 
     def probabilities(self, logits: Table, taxonomy: Taxonomy) -> NDArray[np.float32]:
         """(documents, |Y|): how probable each label is."""
@@ -177,10 +173,8 @@ class Decisions:
         return found
 
     def uncalibrated(self) -> "Decisions":
-        """The same on the model's own probabilities. What was tuned on calibrated ones does not go with these: the
-        threshold is one half, and nothing stops."""
-        if self.calibration.kind == "none":
-            return self
+        """The same on the model's own probabilities. What was tuned is left aside, for other policies too, which may
+        go with a calibration: the threshold is one half, and nothing stops."""
         return replace(self, calibration=Calibration(), threshold=0.5, stop=0.0, others={}, tuned=None)
 
     def describe(self) -> str:
@@ -218,8 +212,10 @@ class Decisions:
     @classmethod
     def from_json(cls, text: str, file: str) -> "Decisions":
         """What `to_json` wrote, or someone by hand, without the checksum; nothing in it may be left unread."""
+        from hitin.trust import unique_json  # with torch, which the help of commands must not wait for
+
         try:
-            found = json.loads(text)
+            found = unique_json(text)
             _check_sum(found)
             _check_keys(found, {each.name for each in fields(cls)})
             return cls(**_from_plain(found))
@@ -238,6 +234,11 @@ def log_odds_of(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     """Infinite for 0 and 1."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(probabilities) - np.log1p(-probabilities))
+
+
+def _sure(wanted: Given, odds: LogOdds, stop: float | NDArray[np.float64], taxonomy: Taxonomy) -> Given:
+    """What is wanted and, with all that is above it, probable enough."""
+    return wanted & without_orphans(odds.probabilities >= stop, taxonomy)
 
 
 def _from_plain(values: Mapping[str, Any]) -> dict[str, Any]:

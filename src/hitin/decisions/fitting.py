@@ -22,6 +22,7 @@ _SHIFTS = np.linspace(-3, 3, 63)  # of all thresholds together, in log-odds; 0 i
 _STOPS = np.arange(63) / 64
 _SHRINKAGE = 30.0  # true documents of a label at which its own threshold and that of its level count the same
 _SURE = 1e-9  # how near to 0 and 1 a threshold may be
+_APART = 0.1  # of the gap between two scores, how near to either a point of the grid may be
 _MOST_LABELS = 32  # of a document, by `top-k`
 MANY_LABELS = 10_000
 """With more of them, a threshold a label is tried only where it is asked for."""
@@ -188,8 +189,16 @@ def grid_of(scores: Odds, truth: Given, size: int) -> Numbers:
     """Rising log-odds that share out the scores that may matter, from below them all; 0 is one of them."""
     count = min(scores.size, max(1000, 8 * int(truth.sum())))
     highest = np.partition(scores.ravel(), scores.size - count)[-count:].astype(np.float64)
-    shared_out = np.quantile(highest, np.linspace(0, 1, size - 2))
+    shared_out = _between(np.quantile(highest, np.linspace(0, 1, size - 2)), np.unique(highest))
     return np.sort(np.append(shared_out, [0.0, highest.min() - 1]))
+
+
+def _between(points: Numbers, scores: Numbers) -> Numbers:
+    """The points, off the rising scores they lie on or near: what is above one does not hang on how it is rounded."""
+    place = np.searchsorted(scores, points, side="right")
+    low, high = scores[place - 1], np.append(scores, scores[-1] + 1)[place]
+    margin = _APART * (high - low)
+    return np.clip(points, low + margin, high - margin)
 
 
 def sheet_of_points(points: NDArray[np.integer[Any]], truth: Given, size: int) -> Sheet:
@@ -209,4 +218,4 @@ def _probability(log_odds: float) -> float:
     """Never quite 0 or 1, which would stand for every label and for none."""
     small = math.exp(-abs(log_odds))
     found = (1 if log_odds >= 0 else small) / (1 + small)
-    return float(f"{min(max(found, _SURE), 1 - _SURE):.9g}")
+    return float(f"{min(max(found, _SURE), 1 - _SURE):.12g}")

@@ -1,10 +1,11 @@
 """How decisions are to be chosen at the end of training, or by `hitin tune`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Literal
 
 from hitin.calibration import Kind
+from hitin.decisions.decisions import Decisions
 from hitin.decisions.goals import Goal, Metric
 from hitin.decisions.policies import Policy
 from hitin.errors import shown
@@ -47,6 +48,16 @@ class DecisionSettings:
                 remedy = f"Did you mean {near[0]}?" if near else f"The options are {', '.join(known)}."
                 raise bad_option(f"there is no option {shown(name)} for decisions", remedy)
         return cls(**options)
+
+    def untuned(self) -> Decisions:
+        """What comes of them without validation documents: the policy, where one is named, at one half."""
+        return Decisions() if self.policy == "auto" else Decisions(self.policy)
+
+    def unheeded(self) -> list[str]:
+        """The settings of which nothing comes without validation documents."""
+        heeded = {"policy": self.policy, "thresholds": "fixed", "calibration": "none"}
+        values = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
+        return [f"{name}={value}" for name, value, usual in values if value not in (usual, heeded.get(name))]
 
     @property
     def goal(self) -> Goal:

@@ -8,7 +8,7 @@ a ReLU, or of the maximum over time, and steep pieces behind a layer norm are th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hitin.inputs import chunks
 
 Array = NDArray[np.float64]
+Chosen = NDArray[np.bool_]
 
 TOLERANCE = 0.01
 """By how much of it the weights of the words may miss the difference of a label's score to its baseline."""
@@ -78,64 +79,75 @@ class _Piece:
     high: Array
     """(labels,): the values where it ends."""
     weights: Array
-    """(labels, tokens): of labels that were right before, nothing."""
+    """(labels, tokens): of labels that have other pieces here, nothing."""
+    labels: Chosen
+    """(labels,): those whose piece it is."""
 
     @property
     def missed(self) -> Array:
         """(labels,)"""
-        found: Array = np.abs(self.weights.sum(axis=1) - (self.high - self.low))
+        found: Array = np.abs(self.weights.sum(axis=1) - (self.high - self.low)) * self.labels
         return found
+
+    def of(self, labels: Chosen) -> "_Piece":
+        """The same for some of its labels alone."""
+        return replace(self, weights=self.weights * labels[:, None], labels=self.labels & labels)
 
 
 def integrated(way: Way, *, tolerance: float = TOLERANCE, most_points: int = MOST_POINTS) -> Integrals:
-    """The integrals over a whole way, for all of its labels."""
+    """The integrals over a whole way, for all of its labels: each has pieces of its own, as if it were alone."""
     bounds = np.linspace(0, 1, _FIRST + 1)
     values = way.values(bounds)
-    wrong = np.arange(values.shape[1])
-    pieces = _pieces(way, [*zip(bounds, bounds[1:], values, values[1:], strict=False)], wrong)
-    weights, points = _sum(pieces), np.full(len(wrong), _ORDER * _FIRST)
+    count = values.shape[1]
+    pieces = _pieces(way, [*zip(bounds, bounds[1:], values, values[1:], strict=False)], range(count))
+    weights, points = _sum(pieces), np.full(count, _ORDER * _FIRST)
     while True:
         found = Integrals(weights, values[0], values[-1], points)
-        wrong = np.flatnonzero((found.errors > tolerance) & (points < most_points))
-        if not len(wrong):
+        most = (most_points - points) // (2 * _ORDER) * (found.errors > tolerance)
+        if not (most > 0).any():
             return found
-        worst = _worst(pieces, wrong)
-        halves = _halves(way, worst, wrong)
-        pieces = [piece for piece in pieces if piece not in worst] + halves
-        weights = weights.copy()
-        weights[wrong] += (_sum(halves) - _sum(worst))[wrong]
-        points = points + _ORDER * len(halves) * np.isin(np.arange(len(points)), wrong)
+        chosen = _worst(pieces, most)
+        worst = [piece.of(labels) for piece, labels in zip(pieces, chosen, strict=True) if labels.any()]
+        halves = _halves(way, worst)
+        rest = [piece.of(~labels) for piece, labels in zip(pieces, chosen, strict=True)]
+        pieces = [piece for piece in rest if piece.labels.any()] + halves
+        weights = weights + _sum(halves) - _sum(worst)
+        points = points + 2 * _ORDER * chosen.sum(axis=0)
 
 
-def _worst(pieces: list[_Piece], wrong: NDArray[np.int64]) -> list[_Piece]:
-    """For each label that is wrong yet, the pieces that make up most of what is missed."""
-    missed = np.stack([piece.missed[wrong] for piece in pieces])  # (pieces, labels)
+def _worst(pieces: list[_Piece], most: NDArray[np.int64]) -> Chosen:
+    """(pieces, labels): for each label those that make up most of what is missed, so many at `most`."""
+    missed = np.stack([piece.missed for piece in pieces])
     order = np.argsort(-missed, axis=0)
     before = np.cumsum(np.take_along_axis(missed, order, axis=0), axis=0)
     before = np.concatenate([np.zeros_like(before[:1]), before[:-1]])
-    chosen = order[before < _HALVED * missed.sum(axis=0)]
-    return [pieces[number] for number in np.unique(chosen)]
+    chosen = np.zeros(missed.shape, dtype=np.bool_)
+    wanted = (before < _HALVED * missed.sum(axis=0)) & (np.arange(len(pieces))[:, None] < most)
+    np.put_along_axis(chosen, order, wanted, axis=0)
+    return chosen
 
 
-def _halves(way: Way, pieces: list[_Piece], labels: NDArray[np.int64]) -> list[_Piece]:
+def _halves(way: Way, pieces: list[_Piece]) -> list[_Piece]:
+    """Both halves of each piece, for the labels whose it is; those of the same labels are looked at together."""
     middles = np.array([(piece.start + piece.end) / 2 for piece in pieces])
-    bounds: list[_Bounds] = []
+    bounds: dict[tuple[int, ...], list[_Bounds]] = {}
     for piece, middle, value in zip(pieces, middles.tolist(), way.values(middles), strict=True):
-        bounds += [(piece.start, middle, piece.low, value), (middle, piece.end, value, piece.high)]
-    return _pieces(way, bounds, labels)
+        some = bounds.setdefault(tuple(np.flatnonzero(piece.labels).tolist()), [])
+        some += [(piece.start, middle, piece.low, value), (middle, piece.end, value, piece.high)]
+    return [half for labels, some in bounds.items() for half in _pieces(way, some, labels)]
 
 
-def _pieces(way: Way, bounds: list[_Bounds], labels: NDArray[np.int64]) -> list[_Piece]:
+def _pieces(way: Way, bounds: list[_Bounds], labels: Sequence[int]) -> list[_Piece]:
     """Where pieces start and end, with the values there, to the pieces: the gradients of these labels are taken."""
-    found = []
+    found, own = [], list(labels)
     for some in chunks(bounds, _AT_ONCE):
         starts, ends = (np.array([bound[side] for bound in some])[:, None] for side in (0, 1))
-        slopes = way.slopes((starts + (ends - starts) * _NODES).ravel(), labels.tolist())
-        by_piece = slopes.reshape(len(labels), len(some), _ORDER, -1)  # (labels, pieces, points, tokens)
+        slopes = way.slopes((starts + (ends - starts) * _NODES).ravel(), own)
+        by_piece = slopes.reshape(len(own), len(some), _ORDER, -1)  # (labels, pieces, points, tokens)
         for number, (start, end, low, high) in enumerate(some):
             weights = np.zeros((len(low), by_piece.shape[-1]))
-            weights[labels] = (end - start) * np.einsum("lpt,p->lt", by_piece[:, number], _SHARES)
-            found.append(_Piece(start, end, low, high, weights))
+            weights[own] = (end - start) * np.einsum("lpt,p->lt", by_piece[:, number], _SHARES)
+            found.append(_Piece(start, end, low, high, weights, np.isin(np.arange(len(low)), own)))
     return found
 
 

@@ -45,10 +45,11 @@ def weights_of(blocks: int, resamples: int, seed: int) -> Iterator[Floats]:
         yield np.bincount(drawn.ravel(), minlength=rows * blocks).reshape(rows, blocks).astype(np.float64)
 
 
-def interval(resampled: Floats, confidence: float) -> tuple[float, float]:
-    """Between which values the middle share of the resampled scores lies."""
+def interval(resampled: Floats, confidence: float, score: float) -> tuple[float, float]:
+    """Between which values the middle share of the resampled scores lies, and the score itself: on few documents,
+    most resamples may lie to one side of it."""
     low, high = np.quantile(resampled, ((1 - confidence) / 2, (1 + confidence) / 2))
-    return float(low), float(high)
+    return min(float(low), score), max(float(high), score)
 
 
 def centred(resampled: Floats, estimate: float) -> Floats:

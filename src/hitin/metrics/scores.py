@@ -3,10 +3,6 @@
 import math
 from dataclasses import asdict, dataclass, field
 
-from hitin.metrics.counts import Counts, macro_f1, micro_f1, micro_precision, micro_recall
-from hitin.taxonomy import Taxonomy
-from hitin.taxonomy.levels import level_slices
-
 LEVEL_SCORES = ("micro_f1", "macro_f1", "precision", "recall")
 DOCUMENT_SCORES = (
     "macro_f1_present",
@@ -30,18 +26,6 @@ class LevelScores:
     macro_f1: float
     precision: float
     recall: float
-
-
-def by_level(counts: Counts, taxonomy: Taxonomy) -> list[LevelScores]:
-    """Scores for each level, from the top."""
-    if len(counts) != len(taxonomy):
-        raise ValueError(f"these are counts of {len(counts)} labels, but the taxonomy has {len(taxonomy)}")
-    found = []
-    for level, labels in enumerate(level_slices(taxonomy), start=1):
-        part = counts[labels]
-        f1s = micro_f1(part), macro_f1(part)
-        found.append(LevelScores(level, len(part), *f1s, micro_precision(part), micro_recall(part)))
-    return found
 
 
 @dataclass(frozen=True)
@@ -81,19 +65,6 @@ class Scores:
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     """From where to where each score of `by_name` might as well be, had other documents been taken."""
 
-    @classmethod
-    def of(cls, counts: Counts, taxonomy: Taxonomy, documents: int) -> "Scores":
-        """What counts alone can tell; scores that look at whole documents are no number."""
-        return cls(
-            micro_f1=micro_f1(counts),
-            macro_f1=macro_f1(counts),
-            precision=micro_precision(counts),
-            recall=micro_recall(counts),
-            documents=documents,
-            labels=len(counts),
-            levels=tuple(by_level(counts, taxonomy)),
-        )
-
     def by_name(self) -> dict[str, float]:
         """Every score that is known by a name of its own: `precision_at_5`, `level_2_micro_f1`."""
         found = {name: float(getattr(self, name)) for name in (*LEVEL_SCORES, *DOCUMENT_SCORES)}
@@ -116,8 +87,9 @@ class Difference:
     """By how much one model scores more than another on the same documents."""
 
     estimate: float
-    low: float
-    high: float
+    low: float = math.nan
+    """The ends of its interval are no numbers where a single document has none."""
+    high: float = math.nan
 
     @property
     def clear(self) -> bool:
@@ -125,8 +97,8 @@ class Difference:
         return self.low > 0 or self.high < 0
 
     def to_json(self) -> dict[str, object]:
-        """Plain values for `json.dumps`."""
-        return {**asdict(self), "clear": self.clear}
+        """Plain values for `json.dumps`; without the ends of an interval that there is not."""
+        return {name: value for name, value in asdict(self).items() if value == value} | {"clear": self.clear}
 
 
 def at_name(count: int) -> str:

@@ -67,10 +67,11 @@ class Tally:
             self.documents += len(blocks)
 
     def scores(self, *, resamples: int = 1000, confidence: float = 0.95) -> Scores:
-        """All scores, each with an interval from that many resamples of the documents; 0 for no intervals."""
+        """All scores, each with an interval from that many resamples of the documents; 0 for no intervals. A single
+        document has none: drawn anew, it is always the same."""
         check_bootstrap(resamples, confidence)
         found = self._estimates()
-        drawn = self._resampled(resamples) if resamples and self.blocks and self.documents else {}
+        drawn = self._resampled(resamples) if resamples and self._used > 1 else {}
         return Scores(
             **{name: value for name, value in found.items() if not name.startswith(("level_", "precision_at_"))},
             documents=self.documents,
@@ -78,7 +79,7 @@ class Tally:
             levels=tuple(self._levels(found)),
             precision_at={count: found[at_name(count)] for count in self.at if self._ranked},
             intervals={
-                name: interval(centred(values, found[name]) if "macro_f1" in name else values, confidence)
+                name: interval(centred(values, found[name]) if "macro_f1" in name else values, confidence, found[name])
                 for name, values in drawn.items()
             },
         )
@@ -152,14 +153,18 @@ class Tally:
 def differences(one: Tally, other: Tally, *, resamples: int = 1000, confidence: float = 0.95) -> dict[str, Difference]:
     """How much more `one` scores than `other` on the same documents, by score.
 
-    Both are scored on the same resamples, so that what makes documents hard for both does not blur the difference.
+    Both are scored on the same resamples, so that what makes documents hard for both does not blur the difference. On
+    a single document no difference has an interval, and none is clear.
     """
     check_bootstrap(resamples, confidence)
     _check_pair(one, other, resamples)
     found, base = one._estimates(), other._estimates()
+    more = {name: found[name] - base[name] for name in found if name in base}
+    if one._used < 2:
+        return {name: Difference(much) for name, much in more.items()}
     mine, theirs = one._resampled(resamples), other._resampled(resamples)
-    drawn = {name: apart(mine[name], theirs[name], (found[name], base[name])) for name in found if name in base}
-    return {name: Difference(found[name] - base[name], *interval(values, confidence)) for name, values in drawn.items()}
+    drawn = {name: apart(mine[name], theirs[name], (found[name], base[name])) for name in more}
+    return {name: Difference(much, *interval(drawn[name], confidence, much)) for name, much in more.items()}
 
 
 def _slices(table: Decided | Probabilities) -> Iterator[slice]:

@@ -31,7 +31,6 @@ class ReportBuilder:
         self.taxonomy = taxonomy
         self.train_counts = train_counts
         self.counts = Counts.zero(len(taxonomy))
-        self.documents = 0
         self._confusions = SiblingConfusions(taxonomy)
         self._examples = Examples(worst)
 
@@ -45,7 +44,6 @@ class ReportBuilder:
         """Add a chunk: its documents, and tables of them by labels."""
         self._check(documents, probabilities, given, truth)
         self.counts += Counts.of(given, truth)
-        self.documents += len(documents)
         rows = max(1, _CHUNK // len(self.taxonomy))
         for start in range(0, len(documents), rows):
             part = slice(start, start + rows)

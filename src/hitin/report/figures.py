@@ -35,10 +35,14 @@ def level_figures(scores: Scores) -> list[dict[str, Any]]:
 def difference_figures(differences: Mapping[str, Difference] | None) -> dict[str, Figure]:
     """By how much a model is better than another, where that is known."""
     return {
-        name: _figure(difference.estimate, (difference.low, difference.high))
+        name: _figure(difference.estimate, _ends(difference))
         for name, difference in (differences or {}).items()
         if not name.startswith("level_")
     }
+
+
+def _ends(difference: Difference) -> tuple[float, float] | None:
+    return None if math.isnan(difference.low) else (difference.low, difference.high)
 
 
 def _all_figures(scores: Scores) -> dict[str, Figure]:

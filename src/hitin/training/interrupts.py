@@ -47,8 +47,8 @@ class Interrupts:
         if kind is None:
             self.check()
 
-    def check(self, done: int = 0) -> None:  # noqa: ARG002
-        """Interrupt here if it is wanted. It can stand where someone is told how many more documents are done."""
+    def check(self) -> None:
+        """Interrupt here if it is wanted."""
         if self.wanted:
             raise KeyboardInterrupt
 

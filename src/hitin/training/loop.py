@@ -17,7 +17,7 @@ from torch import Tensor
 from hitin.batches import Epochs, Examples, Rows, multiple_for
 from hitin.chance import own_chance
 from hitin.devices import accelerated, is_main_process, share
-from hitin.errors import HitinError, counted
+from hitin.errors import counted
 from hitin.network import vectors_of
 from hitin.training.checkpoint import CHECKPOINT as CHECKPOINT
 from hitin.training.checkpoint import load_weights, remove_leftovers, save_checkpoint, trained_weights
@@ -27,6 +27,7 @@ from hitin.training.kept_weights import keep_only, load_epoch, name_bests, remov
 from hitin.training.log import EVERY, TrainingLog, Watcher
 from hitin.training.progress import SELECT, History, Progress, fingerprint
 from hitin.training.resuming import check_same, resumed
+from hitin.training.runaway import run_away
 from hitin.training.sharding import own_part
 from hitin.training.steps import Steps
 from hitin.training.validation import validation_scores
@@ -130,7 +131,7 @@ class _Trainer:
             self.accelerator.scaler.load_state_dict(found.scaler)
         done = f"{counted(found.epoch, 'epoch')} and {counted(found.batch, 'batch', 'batches')}"
         self.watcher.note(f"going on after {done}")
-        if found.processes not in (0, self.processes):
+        if found.processes != self.processes:
             said = f"{found.processes} before, {self.processes} now"
             self.watcher.note(f"another number of processes, {said}: dropout has other chances, and sums are rounded")
         self.progress = found
@@ -223,11 +224,8 @@ class _Trainer:
 
     def _check(self, loss: float) -> None:
         if not math.isfinite(loss):
-            advice = "" if self.settings.precision == "fp32" else ", or set precision=fp32"
-            raise HitinError(
-                f"the loss is {loss} in epoch {self.progress.epoch + 1}, near batch {self.progress.batch}: "
-                f"the training has run away.\nLower the learning rate (learning_rate, encoder_learning_rate){advice}."
-            )
+            is_mixed = self.accelerator.mixed_precision != "no"
+            raise run_away(loss, self.progress, self.model.run, is_mixed=is_mixed)
 
     def _finish_epoch(self) -> None:
         """Score the epoch on the validation documents and keep its weights where it is the best."""

@@ -39,7 +39,7 @@ class Progress:
     seconds: float = 0.0
     log_size: int = 0
     processes: int = 0
-    """That trained up to here; 0: unknown."""
+    """That trained up to here."""
     scaler: dict[str, Any] = field(default_factory=dict)
 
     def add_loss(self, loss: float, documents: int) -> None:
@@ -78,7 +78,7 @@ class History:
     documents: dict[str, int]
     """How many there were: `train` and `validation`."""
     label_counts: list[int] = field(default_factory=list)
-    """How many training documents each label has; unknown of older models."""
+    """How many training documents each label has."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2) + "\n"

@@ -56,7 +56,7 @@ function drawScores() {
 
 function besides(mine, theirs, difference) { // "better" and "worse" only where the interval leaves out zero
   const cell = make('div', 'beside-cell', make('b', '', points(theirs)));
-  if (!difference) { cell.append(make('span', 'soft', signed(mine - theirs))); return cell; }
+  if (!difference || difference.low === undefined) { cell.append(make('span', 'soft', signed(mine - theirs))); return cell; }
   const { value, low, high } = difference, much = points(Math.abs(value));
   const [kind, words] = low > 0 ? ['better', `▲ ${much} better`] : high < 0 ? ['worse', `▼ ${much} worse`]
     : ['even', `≈ ${signed(value)}`];
@@ -73,7 +73,7 @@ function drawBaselines() {
       ? besides(mine, scores[name].value, differences[name]) : make('span', 'soft', 'not measured')))];
   });
   const heads = ['Score', 'This model', ...baselines.map(({ name }) => named('span', '', clean(name)))];
-  const known = baselines.some(({ differences }) => Object.keys(differences).length);
+  const known = baselines.some(({ differences }) => Object.values(differences).some(({ low }) => low !== undefined));
   at('.baselines').append(make('h3', '', 'Beside other models on the same documents'), make('p', 'about', known
     ? 'Behind the score of each other model: how much better or worse this one is, and the 95% interval of that'
       + ' difference. Where the interval holds zero (≈), other documents might turn the order round.'
