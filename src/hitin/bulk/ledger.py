@@ -1,7 +1,7 @@
-"""Which shards are finished: a small file for each beside the answers, written after them by whoever wrote them.
+"""Which shards are finished: a small file for each beside the answers, written just before by whoever writes them.
 
 So many may finish at once, on several machines, and none waits for another. A file that a kill left unfinished is not
-believed, nor are answers that are not those it tells of.
+believed, nor are answers that are not those it tells of. Answers of which none tells are someone else's file.
 """
 
 import json
@@ -75,11 +75,12 @@ class Ledger:
         path = self.out / FOLDER / REQUEST
         if overwrite:
             self._clear()
-        elif path.exists():
-            self._check(path)
         else:
+            was_begun = path.exists()
+            if was_begun:
+                self._check(path)
             for shard in shards:
-                if (self.out / shard.name).exists():
+                if (self.out / shard.name).exists() and not (was_begun and self.has_record(shard)):
                     raise _in_the_way(self.out / shard.name)
         if not path.exists():
             write_text(path, [json.dumps(self.asked, indent=2) + "\n"])
@@ -103,7 +104,7 @@ class Ledger:
             return False
 
     def note(self, record: Finished) -> None:
-        """Let a shard count as finished. Its answers are there."""
+        """Let a shard count as finished as soon as its answers are there. Before, for what has no record is not ours."""
         with replacing(self._path(record.name)) as part:
             part.write_text(json.dumps({"request": self.key, **asdict(record)}) + "\n", encoding="utf-8")
 
@@ -190,5 +191,5 @@ def _in_the_way(path: Path) -> InputError:
         "there is a file already where answers are to be written",
         kind="file-exists",
         file=str(path),
-        remedy="Choose another --out; --overwrite replaces it.",
+        remedy="Move it away or choose another --out; --overwrite replaces it.",
     )
