@@ -274,9 +274,10 @@ def test_answers_have_a_record_before_they_are_there(
             raise KeyboardInterrupt
         return replace(part, target)
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", killed)
-        scored(tickets, folder, out)
+        with pytest.raises(KeyboardInterrupt):
+            scored(tickets, folder, out)
     assert (out / ".hitin" / "shards" / "deep" / "d.jsonl.json").exists()
     assert "deep/d.jsonl" in names(scored(tickets, folder, out).finished)
     assert files_of(out) == ALL
@@ -352,6 +353,18 @@ def test_files_that_others_put_there_later_are_not_replaced(tickets: Path, folde
     assert (error.value.kind, error.value.file) == ("file-exists", str(out / "notes.jsonl"))
     assert (out / "notes.jsonl").read_text() == "precious\n"
     assert len(scored(tickets, folder, out, overwrite=True).finished) == 5
+
+
+def test_answers_that_are_documents_now_are_not_overwritten(tickets: Path, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    scored(tickets, folder, out)
+    before = {name: (out / name).read_bytes() for name in ALL}
+    (tmp_path / "link").symlink_to(out / "deep")
+    for documents in (out / "deep", out / "a.jsonl", tmp_path / "link"):
+        with pytest.raises(InputError, match="among the answers that --overwrite removes"):
+            scored(tickets, documents, out, to="parquet", overwrite=True)
+        assert {name: (out / name).read_bytes() for name in ALL} == before
+    assert names(scored(tickets, folder, out).before) == ALL
 
 
 def test_one_run_at_a_time(tickets: Path, folder: Path, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ class Ledger:
         check_folder(self.out / FOLDER, REQUEST)
         path = self.out / FOLDER / REQUEST
         if overwrite:
-            self._clear()
+            self._clear(shards)
         else:
             was_begun = path.exists()
             if was_begun:
@@ -104,7 +104,7 @@ class Ledger:
             return False
 
     def note(self, record: Finished) -> None:
-        """Let a shard count as finished as soon as its answers are there. Before, for what has no record is not ours."""
+        """Let a shard count as finished as soon as its answers are there: what has no record is not ours."""
         with replacing(self._path(record.name)) as part:
             part.write_text(json.dumps({"request": self.key, **asdict(record)}) + "\n", encoding="utf-8")
 
@@ -156,11 +156,16 @@ class Ledger:
                 remedy="Choose another --out; --overwrite removes those answers and begins anew.",
             )
 
-    def _clear(self) -> None:
-        """Remove the answers that were written here, whatever was asked."""
+    def _clear(self, shards: Iterable[Shard]) -> None:
+        """Remove the answers that were written here, whatever was asked; but none that are to be read."""
         records = self.out / FOLDER / RECORDS
-        for path in sorted(records.rglob("*.json")):
-            self.forget(path.relative_to(records).with_suffix("").as_posix())
+        names = [path.relative_to(records).with_suffix("").as_posix() for path in sorted(records.rglob("*.json"))]
+        removed = {(self.out / name).resolve() for name in names}
+        for shard in shards:
+            if Path(shard.file).resolve() in removed:
+                raise _would_be_removed(shard)
+        for name in names:
+            self.forget(name)
         remove_tree(records)
         _remove(self.out / FOLDER / REQUEST)
 
@@ -184,6 +189,15 @@ def _difference(before: object, now: Mapping[str, Any]) -> str:
         ]
         names = [name for name in names if name != "options"] + [f"--{name.replace('_', '-')}" for name in options]
     return f"another {' and '.join(names)}"
+
+
+def _would_be_removed(shard: Shard) -> InputError:
+    return InputError(
+        "this file of documents is among the answers that --overwrite removes",
+        kind="clash",
+        file=shard.file,
+        remedy="Choose another --out.",
+    )
 
 
 def _in_the_way(path: Path) -> InputError:
