@@ -58,7 +58,7 @@ def run_alone(folder: Path, lines: list[str]) -> subprocess.CompletedProcess[str
     return subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=100)
 
 
-def compare(folder: Path, write: Any, run: Run) -> None:
+def compare(folder: Path, write: Any, run: Run, within: float = 1e-3) -> None:
     """The labels and scores of the script and of `hitin predict`."""
     lines = [json.dumps({"text": text}) for text in INPUT]
     ended = run_alone(folder, lines)
@@ -71,7 +71,7 @@ def compare(folder: Path, write: Any, run: Run) -> None:
     assert len(found) == len(expected) == len(INPUT)
     for one, other in zip(found, expected, strict=True):
         assert one["labels"] == other["labels"]
-        assert one["scores"] == pytest.approx(other["scores"], abs=1e-3)
+        assert one["scores"] == pytest.approx(other["scores"], abs=within)
 
 
 # Trained models.
@@ -105,6 +105,11 @@ def test_the_example_reads_words_as_textrcnn_does(write: Any, run: Run, tmp_path
 def test_the_example_reads_tokens_as_a_transformer_does(write: Any, run: Run, tmp_path: Path) -> None:
     bert = tiny_bert(tmp_path / "bert")
     compare(exported(trained_on_bert(bert), tmp_path / "model").folder, write, run)
+
+
+def test_the_example_runs_8_bits_as_predict_does(write: Any, run: Run, tmp_path: Path) -> None:
+    trained_on_bert(tiny_bert(tmp_path / "bert")).save(tmp_path / "model")
+    compare(export_model(tmp_path / "model", int8=True).folder, write, run, within=1e-4)
 
 
 def test_the_example_reads_plain_lines_too(bag: Path) -> None:

@@ -179,10 +179,12 @@ def main() -> None:
         print("decisions.json was changed after the export, which labels.json does not know", file=sys.stderr)
     read = token_reader(folder / "tokenizer.json", about)
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
+    has_8_bits = json.loads((folder / "export.json").read_text(encoding="utf-8"))["int8"]
+    at_once = 1 if has_8_bits else AT_ONCE  # which round all that is run by one scale: others would change the answer
     lines = [line.rstrip("\r\n") for line in sys.stdin]
     texts = [json.loads(line)["text"] for line in lines] if lines and lines[0].startswith("{") else lines
-    for start in range(0, len(texts), AT_ONCE):
-        rows = [read(text) for text in texts[start : start + AT_ONCE]]
+    for start in range(0, len(texts), at_once):
+        rows = [read(text) for text in texts[start : start + at_once]]
         probabilities, chosen = decide(logits_of(session, rows, about), about)
         for chances, given in zip(probabilities.T, chosen.T, strict=True):
             labels = np.flatnonzero(given)
