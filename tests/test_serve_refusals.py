@@ -17,6 +17,7 @@ from hitin.errors import InputError
 from hitin.serve.refusals import Refusal, encoded
 from hitin.serve.settings import Limits, ServeSettings
 from hitin.serve.strict_json import parse
+from tests.conftest import Run
 from tests.serving import LATE, Served, serving
 
 JSON = {"Content-Type": "application/json"}
@@ -267,6 +268,20 @@ def test_only_its_own_names_call_a_server_on_loopback(served_tickets: Served) ->
     for host in ("example.org", "localhost.example.org", "127.0.0.1.example.org:80", "[::2]", ""):
         assert served_tickets.get("/v1/models", headers={"Host": host}).status_code == 421
     assert served_tickets.get("/healthz", headers={"Host": "10.1.2.3"}).status_code == 200
+
+
+def test_an_empty_key_is_refused_wherever_it_comes_from(
+    tickets: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is that of a file which is not there, and would leave the service open."""
+    (tmp_path / "key").write_text("\n")
+    from_file = run("serve", tickets, "--port", 0, "--api-key-file", tmp_path / "key")
+    monkeypatch.setenv("HITIN_API_KEY", "")
+    monkeypatch.setattr("hitin.serve.running.run", lambda *_, **__: True)
+    from_environment = run("serve", tickets, "--port", 0)
+    assert (from_file.exit_code, from_environment.exit_code) == (2, 2)
+    assert "the API key cannot be sent in a header" in from_environment.stderr
+    assert from_environment.stderr == from_file.stderr
 
 
 def test_names_can_be_allowed() -> None:
