@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -93,15 +94,17 @@ class Server(uvicorn.Server):
         self.service.log("ready", address=self.address)
         await in_thread(lambda: self.ready(self.address))
         while True:
-            await self._until_look()
-            await in_thread(self.service.look)
+            is_asked = await self._until_look()
+            await in_thread(partial(self.service.look, again=is_asked))
 
-    async def _until_look(self) -> None:
-        """Now and then, and when it is asked for."""
+    async def _until_look(self) -> bool:
+        """Now and then, and when it is asked for; whether it is."""
         assert self._wants_look is not None
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._wants_look.wait(), self.settings.reload_every or None)
+        is_asked = self._wants_look.is_set()
         self._wants_look.clear()
+        return is_asked
 
     async def _drain(self) -> None:
         """Still take requests, but close each connection after its answer."""
