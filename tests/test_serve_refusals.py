@@ -1,6 +1,7 @@
 """What a server refuses, and how it says so: too much, malformed, without the key, under a foreign name."""
 
 import contextlib
+import gc
 import json
 import socket
 import time
@@ -98,6 +99,33 @@ def test_bodies_are_read_as_json_or_refused(value: Any) -> None:
         assert not is_sound or b"NaN" in json.dumps(value).encode()
 
 
+def test_garbage_is_not_looked_for_while_a_body_is_read() -> None:
+    """It took ten times as long as reading, during which no one was answered."""
+    looks: list[bool] = []  # whether it may be, when the body is taken
+
+    class Body(bytes):
+        def decode(self, *_: Any) -> str:
+            looks.append(gc.isenabled())
+            return super().decode()
+
+    gc.enable()
+    assert parse(Body(b"{}")) == {}
+    assert looks == [False]
+
+
+@pytest.mark.parametrize("body", [b"{}", b"{", b'{"a": NaN}'])
+@pytest.mark.parametrize("was_enabled", [True, False])
+def test_garbage_is_looked_for_as_before_when_a_body_is_read(body: bytes, was_enabled: bool) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if was_enabled else gc.disable)()
+        with contextlib.suppress(Refusal):
+            parse(body)
+        assert gc.isenabled() == was_enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/json; charset=latin-1", "application/xml"])
 def test_only_json_is_read(served_tickets: Served, kind: str) -> None:
     headers = {"Content-Type": kind} if kind else {}
@@ -123,6 +151,7 @@ def test_paths_and_methods_that_there_are_not(served_tickets: Served) -> None:
 def test_too_much_is_refused_before_it_is_computed(served_tickets: Served) -> None:
     for asked, status, kind in (
         ({"texts": ["a"] * 1001}, 413, "too-many-texts"),
+        ({"texts": [[]] * 1001}, 413, "too-many-texts"),  # counted before they are looked at
         ({"text": "a" * 200_001}, 413, "too-long"),
         ({"texts": ["a"] * 17, "limits": True}, 422, "too-many-texts"),
     ):

@@ -71,7 +71,7 @@ def application(service: Service) -> Guard:
 
 def _answers(service: Service) -> APIRouter:
     """What models answer."""
-    routes = APIRouter(prefix="/v1", route_class=StrictRoute)
+    routes = APIRouter(prefix="/v1", route_class=StrictRoute.within(service.settings.limits))
 
     @routes.post("/predict", response_model=schemas.PredictAnswer, responses=errors(*_ASKED), summary="Labels of texts")
     async def predict(asked: schemas.PredictRequest, request: Request) -> Response:
