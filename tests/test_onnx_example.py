@@ -121,6 +121,13 @@ def test_the_example_reads_plain_lines_too(bag: Path) -> None:
     assert plain.count("\n") == 2
 
 
+def test_the_example_passes_over_blank_lines_and_marks_of_json(bag: Path) -> None:
+    lines = ['{"text": "the bark"}', '{"text": "purr"}']
+    plain, odd = (run_alone(bag / "onnx", each) for each in (lines, ["\ufeff" + lines[0], "", " ", lines[1], ""]))
+    assert (odd.stdout, odd.stderr) == (plain.stdout, "")
+    assert run_alone(bag / "onnx", ["\ufeffthe bark", "", "purr"]).stdout.count("\n") == 3, "an empty text is one"
+
+
 def test_the_folder_of_a_model_itself_is_refused_by_the_example(bag: Path) -> None:
     ended = run_alone(bag, ["the bark"])
     assert ended.returncode == 1
