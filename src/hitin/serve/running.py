@@ -23,6 +23,7 @@ from hitin.serve.settings import ServeSettings
 _KEEP_ALIVE = 75  # seconds
 _TICK = 0.02  # seconds between looks at what is left
 _ADMISSION = 5  # seconds in which those are let in who have knocked
+_STUCK = 5  # seconds in which, at the end, something of an answer must be taken
 _TURN = 5e-4  # seconds until a thread that computes lets the one that answers go on; usual are ten times as many
 
 Ready = Callable[[str], None]
@@ -132,9 +133,11 @@ class Server(uvicorn.Server):
         self.service.log("ended", answered=self.is_done)
 
     def _has_ended(self) -> bool:
-        """Whether nothing is left; connections that can be closed are."""
+        """Whether nothing is left; connections that can be closed are, and those whose clients take nothing."""
         for connection in list(self.server_state.connections):
-            if isinstance(connection, Connection) and connection.can_close():
+            if isinstance(connection, Connection) and connection.is_stuck(_STUCK):
+                connection.transport.abort()
+            elif isinstance(connection, Connection) and connection.can_close():
                 connection.shutdown()
         return not self.server_state.connections and not self.server_state.tasks
 
