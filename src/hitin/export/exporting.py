@@ -76,7 +76,7 @@ def _write_graph(model: NeuralModel, path: Path, *, int8: bool) -> float:
     texts = _samples(model)
     expected = model.logits(texts)  # before the network is changed for the export
     parts = export_graph(model.network, path)
-    difference = _largest(_tried(model, path, texts, together=True), expected)
+    difference = _largest(_tried(model, path, texts), expected)
     if not difference <= TOLERANCE:  # nor is what is no number
         raise _other_numbers(f"a probability differs from torch's by {difference:.2g}")
     if not int8:
@@ -113,7 +113,7 @@ def _max_length(model: NeuralModel) -> int:
     return model.run.encoder.max_length
 
 
-def _tried(model: NeuralModel, path: Path, texts: Sequence[str], *, together: bool) -> NDArray[np.float32]:
+def _tried(model: NeuralModel, path: Path, texts: Sequence[str], *, together: bool = True) -> NDArray[np.float32]:
     """(1 or 2, texts, |Y|): the logits of documents that are alone, and that are together where they may be."""
     session = open_session(path, len(model.taxonomy), "cpu")
     tokens = model.tokens(texts)
