@@ -91,7 +91,7 @@ def main() -> None:
                 scores = [f"{label} {score:.2f}" for label, score in document["scores"].items()]
                 print(f"{text}\n  {' | '.join(document['paths']) or 'nothing'}  ({', '.join(scores)})")
                 if chosen.explain:
-                    print("\n".join(words_for(chosen.url, text, model)))
+                    print("\n".join(words_for(chosen.url, text, {**model, **policy})))
     except RefusedError as error:
         sys.exit(str(error))
 

@@ -243,12 +243,44 @@ def test_damaged_answers_are_written_again(
     assert f"so written again: {name}\n" in told
 
 
-@pytest.mark.parametrize("harm", [cut, flip, Path.unlink], ids=["cut", "flipped", "removed"])
+@pytest.mark.parametrize("harm", [cut, flip], ids=["cut", "flipped"])
 def test_a_damaged_record_is_not_believed(harm: Any, tickets: Path, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     scored(tickets, folder, out)
     harm(out / ".hitin" / "shards" / "a.jsonl.json")
     assert names(scored(tickets, folder, out).finished) == ["a.jsonl"]
+
+
+def test_answers_without_a_record_are_taken_for_a_file_of_someone_else(
+    tickets: Path, folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    scored(tickets, folder, out)
+    (out / ".hitin" / "shards" / "a.jsonl.json").unlink()
+    with pytest.raises(InputError, match="a file already where answers are to be written"):
+        scored(tickets, folder, out)
+    (out / "a.jsonl").unlink()
+    assert names(scored(tickets, folder, out).finished) == ["a.jsonl"]
+
+
+def test_answers_have_a_record_before_they_are_there(
+    tickets: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that what a kill leaves is not taken for someone else's."""
+    out, replace = tmp_path / "out", Path.replace
+
+    def killed(part: Path, target: Path) -> Path:
+        if target.name == "d.jsonl":
+            raise KeyboardInterrupt
+        return replace(part, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            scored(tickets, folder, out)
+    assert (out / ".hitin" / "shards" / "deep" / "d.jsonl.json").exists()
+    assert "deep/d.jsonl" in names(scored(tickets, folder, out).finished)
+    assert files_of(out) == ALL
 
 
 def test_the_record_of_another_shard_is_not_believed(tickets: Path, folder: Path, tmp_path: Path) -> None:
@@ -309,6 +341,30 @@ def test_files_of_others_are_not_replaced(tickets: Path, folder: Path, tmp_path:
     assert error.value.kind == "file-exists"
     assert (out / "deep" / "d.jsonl").read_text() == "precious\n"
     assert len(scored(tickets, folder, out, overwrite=True).finished) == 4
+
+
+def test_files_that_others_put_there_later_are_not_replaced(tickets: Path, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    scored(tickets, folder, out)
+    (out / "notes.jsonl").write_text("precious\n")
+    write_documents(folder / "notes.txt", TEXTS)
+    with pytest.raises(InputError) as error:
+        scored(tickets, folder, out)
+    assert (error.value.kind, error.value.file) == ("file-exists", str(out / "notes.jsonl"))
+    assert (out / "notes.jsonl").read_text() == "precious\n"
+    assert len(scored(tickets, folder, out, overwrite=True).finished) == 5
+
+
+def test_answers_that_are_documents_now_are_not_overwritten(tickets: Path, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    scored(tickets, folder, out)
+    before = {name: (out / name).read_bytes() for name in ALL}
+    (tmp_path / "link").symlink_to(out / "deep")
+    for documents in (out / "deep", out / "a.jsonl", tmp_path / "link"):
+        with pytest.raises(InputError, match="among the answers that --overwrite removes"):
+            scored(tickets, documents, out, to="parquet", overwrite=True)
+        assert {name: (out / name).read_bytes() for name in ALL} == before
+    assert names(scored(tickets, folder, out).before) == ALL
 
 
 def test_one_run_at_a_time(tickets: Path, folder: Path, tmp_path: Path) -> None:

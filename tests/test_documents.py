@@ -165,6 +165,33 @@ def test_lines_that_are_not_text_do_not_shift_the_numbers_of_the_others(write: W
         assert [document.line for document in read_documents(path, on_error=errors.append)] == [4]
 
 
+EMPTY_TEXTS = {
+    "one column": ("a.csv", 'text\nparcel\n""\nlate\n', ["parcel", "", "late"]),
+    "two columns": ("a.csv", 'id,text\n1,parcel\n,\n"",""\n2,late\n', ["parcel", "", "", "late"]),
+    "blanks in cells": ("a.csv", "id;text\n1;parcel\n ; \n2;late\n", ["parcel", "", "late"]),
+    "blank lines": ("a.csv", "\n \n,,\nid,text\n\n1,parcel\n  \n\t\r\n2,late\n\n", ["parcel", "late"]),
+    "tabs, one column": ("a.tsv", 'text\nparcel\n""\nlate\n', ["parcel", "", "late"]),
+    "tabs, two columns": ("a.tsv", 'id\ttext\n1\tparcel\n\t\n""\t""\r\n2\tlate\n', ["parcel", "", "", "late"]),
+    "tabs, blank lines": ("a.tsv", "\n \n\t\t\nid\ttext\n\n1\tparcel\n  \n2\tlate\n\n", ["parcel", "late"]),
+}
+
+
+@pytest.mark.parametrize("case", EMPTY_TEXTS)
+def test_rows_of_empty_cells_are_documents_and_blank_lines_are_not(case: str, write: Write) -> None:
+    name, content, texts = EMPTY_TEXTS[case]
+    assert [text for text, _ in pairs(write(name, content), labelled=False)] == texts
+
+
+def test_an_empty_text_is_a_document_in_every_format(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"text": ["parcel", "", "late"], "label": ["A", "", "B"]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
+    frame.to_parquet(tmp_path / "a.parquet")
+    frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    for path in sorted(tmp_path.iterdir()):
+        assert pairs(path) == [("parcel", ["A"]), ("", []), ("late", ["B"])]
+
+
 def test_empty_cells_at_the_end_of_a_row_are_no_harm(write: Write) -> None:
     assert pairs(write("a.csv", "text,label\na,A,,\nb,B,\n")) == [("a", ["A"]), ("b", ["B"])]
 

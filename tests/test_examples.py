@@ -186,6 +186,15 @@ def test_a_service_is_asked(example: Example, served_tickets: Served, monkeypatc
     assert len(example("ask_service.py", "--url", served_tickets.address).splitlines()) == 200
 
 
+def test_a_service_explains_what_the_policy_gives(example: Example, served_tickets: Served) -> None:
+    path, usual = (
+        [each["label"] for each in served_tickets.post("/v1/explain", {"text": "hello", **more}).json()["explanations"]]
+        for more in ({"policy": "single-path"}, {})
+    )
+    told = example("ask_service.py", "--url", served_tickets.address, "hello", "--policy", "single-path", "--explain")
+    assert re.findall(r"^    (.+?): ", told, re.MULTILINE) == path != usual
+
+
 def test_what_a_service_refuses_is_told(example: Example, served_tickets: Served) -> None:
     with pytest.raises(SystemExit, match="nothing answers at"):
         example("ask_service.py", "--url", "http://127.0.0.1:9", "text")

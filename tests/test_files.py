@@ -55,6 +55,29 @@ def test_compressed_data_that_is_cut_short_is_named_as_such(compression: str, wr
         lines_of(write("a.txt", whole[: len(whole) // 2]))
 
 
+@pytest.mark.parametrize("compression", COMPRESS)
+def test_a_later_part_of_a_compressed_file_that_is_damaged_is_not_left_out(compression: str, write: Write) -> None:
+    """As several processes write them, and `cat` puts them together."""
+    parts = [COMPRESS[compression](f"{number}\n".encode() * 100) for number in range(3)]
+    assert len(lines_of(write("whole.txt", b"".join(parts)))) == 300
+    for at in (0, len(parts[1]) // 2):
+        bad = bytearray(parts[1])
+        bad[at] ^= 0xFF
+        with pytest.raises(InputError, match=f"the {compression} data is damaged or cut short"):
+            lines_of(write("bad.txt", parts[0] + bytes(bad) + parts[2]))
+    for noise in (parts[1][:-4], b"noise and more noise"):
+        with pytest.raises(InputError, match=f"the {compression} data is damaged or cut short"):
+            lines_of(write("noise.txt", parts[0] + noise))
+
+
+def test_zeros_behind_the_parts_of_an_xz_file_are_no_damage(write: Write) -> None:
+    parts = [lzma.compress(f"{number}\n".encode()) for number in range(2)]
+    for zeros in (bytes(4), bytes(200_000)):
+        assert lines_of(write("a.xz", parts[0] + zeros + parts[1] + zeros)) == ["0\n", "1\n"]
+    with pytest.raises(InputError, match="the bzip2 data is damaged"):
+        lines_of(write("a.bz2", bz2.compress(b"text") + bytes(4)))
+
+
 def test_damaged_and_empty_compressed_files_are_named_as_such(write: Write) -> None:
     with pytest.raises(InputError, match="damaged"):
         lines_of(write("a.gz", gzip.compress(b"text")[:12] + b"noise and more noise"))

@@ -58,7 +58,7 @@ def run_alone(folder: Path, lines: list[str]) -> subprocess.CompletedProcess[str
     return subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=100)
 
 
-def compare(folder: Path, write: Any, run: Run) -> None:
+def compare(folder: Path, write: Any, run: Run, within: float = 1e-3) -> None:
     """The labels and scores of the script and of `hitin predict`."""
     lines = [json.dumps({"text": text}) for text in INPUT]
     ended = run_alone(folder, lines)
@@ -71,7 +71,7 @@ def compare(folder: Path, write: Any, run: Run) -> None:
     assert len(found) == len(expected) == len(INPUT)
     for one, other in zip(found, expected, strict=True):
         assert one["labels"] == other["labels"]
-        assert one["scores"] == pytest.approx(other["scores"], abs=1e-3)
+        assert one["scores"] == pytest.approx(other["scores"], abs=within)
 
 
 # Trained models.
@@ -107,6 +107,11 @@ def test_the_example_reads_tokens_as_a_transformer_does(write: Any, run: Run, tm
     compare(exported(trained_on_bert(bert), tmp_path / "model").folder, write, run)
 
 
+def test_the_example_runs_8_bits_as_predict_does(write: Any, run: Run, tmp_path: Path) -> None:
+    trained_on_bert(tiny_bert(tmp_path / "bert")).save(tmp_path / "model")
+    compare(export_model(tmp_path / "model", int8=True).folder, write, run, within=1e-4)
+
+
 def test_the_example_reads_plain_lines_too(bag: Path) -> None:
     plain, as_json = (
         run_alone(bag / "onnx", lines).stdout
@@ -114,6 +119,13 @@ def test_the_example_reads_plain_lines_too(bag: Path) -> None:
     )
     assert plain == as_json
     assert plain.count("\n") == 2
+
+
+def test_the_example_passes_over_blank_lines_and_marks_of_json(bag: Path) -> None:
+    lines = ['{"text": "the bark"}', '{"text": "purr"}']
+    plain, odd = (run_alone(bag / "onnx", each) for each in (lines, ["\ufeff" + lines[0], "", " ", lines[1], ""]))
+    assert (odd.stdout, odd.stderr) == (plain.stdout, "")
+    assert run_alone(bag / "onnx", ["\ufeffthe bark", "", "purr"]).stdout.count("\n") == 3, "an empty text is one"
 
 
 def test_the_folder_of_a_model_itself_is_refused_by_the_example(bag: Path) -> None:

@@ -66,6 +66,16 @@ def test_weights_of_8_bits_give_about_what_32_bits_give(model: Path) -> None:
     assert off.mean() < 0.1 * exact.std()
 
 
+def test_labels_of_a_document_do_not_depend_on_the_others_that_are_asked_for(model: Path) -> None:
+    """They are rounded by one scale for all that is run."""
+    loaded = HierarchicalTextClassifier.load(model / "onnx-int8", device="cpu").model_
+    alone = np.concatenate([loaded.logits([text]) for text in TEXTS])
+    told: list[int] = []
+    assert np.array_equal(loaded.prepared_logits(loaded.prepared(TEXTS), told.append), alone)
+    assert sum(told) == len(TEXTS)
+    assert loaded.logits([]).shape == (0, alone.shape[1])
+
+
 def test_the_weights_of_the_text_encoder_have_8_bits_and_the_others_do_not(model: Path) -> None:
     onnx = pytest.importorskip("onnx")
     graph = onnx.load(str(model / "onnx-int8" / GRAPH)).graph

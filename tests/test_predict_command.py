@@ -293,6 +293,18 @@ def test_a_line_is_answered_before_the_next_is_written(model: Path) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", '{"text": "a", "label": {"x": 1}}\n{"text": "b", "labels": [null]}\n'),
+        ("a.csv", "text,label,label\na,A,B\nb,A,B\n"),
+    ],
+)
+def test_labels_of_documents_are_not_looked_at(name: str, content: str, model: Path, write: Write, run: Run) -> None:
+    result = run("predict", model, write(name, content))
+    assert (result.exit_code, len(answers(result.stdout))) == (0, 2), result.stderr
+
+
 def test_json_lines_come_through_a_pipe_and_a_reader_may_leave(model: Path) -> None:
     lines = '{"id": 1, "text": "late"}\n\n{"id": 2, "text": "broken"}\nno json\n'
     done = subprocess.run(hitin("predict", model, "-"), input=lines, capture_output=True, text=True, check=False)

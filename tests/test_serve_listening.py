@@ -1,5 +1,6 @@
 """The socket of the service: who has knocked is let in, who comes later is refused."""
 
+import contextlib
 import socket
 import sys
 import threading
@@ -7,7 +8,7 @@ import threading
 import pytest
 
 from hitin.errors import InputError
-from hitin.serve.listening import address_of, bound, has_bytes, refuse_others
+from hitin.serve.listening import address_of, bound, bytes_under_way, has_bytes, refuse_others
 
 
 def test_addresses_are_told_as_they_are_typed() -> None:
@@ -53,6 +54,25 @@ def test_who_has_knocked_is_let_in_and_who_comes_later_is_refused() -> None:
                 assert accepted.recv(4) == b"more"
         knocking.join()
     assert isinstance(late[0], ConnectionRefusedError)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere it is not told")
+def test_what_the_other_side_has_not_taken_is_under_way() -> None:
+    with bound("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname(), timeout=10) as one:
+        other, _ = listener.accept()
+        with other:
+            other.setblocking(False)
+            assert bytes_under_way(other) == 0
+            sent = 0
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    sent += other.send(bytes(1 << 16))
+            before = bytes_under_way(other)
+            assert 0 < before <= sent
+            for _ in range(sent >> 17):
+                one.recv(1 << 16)
+            assert bytes_under_way(other) < before
+        assert bytes_under_way(other) == 0
 
 
 def test_what_is_closed_has_nothing() -> None:

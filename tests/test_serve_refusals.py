@@ -1,6 +1,7 @@
 """What a server refuses, and how it says so: too much, malformed, without the key, under a foreign name."""
 
 import contextlib
+import gc
 import json
 import socket
 import time
@@ -17,6 +18,7 @@ from hitin.errors import InputError
 from hitin.serve.refusals import Refusal, encoded
 from hitin.serve.settings import Limits, ServeSettings
 from hitin.serve.strict_json import parse
+from tests.conftest import Run
 from tests.serving import LATE, Served, serving
 
 JSON = {"Content-Type": "application/json"}
@@ -97,6 +99,33 @@ def test_bodies_are_read_as_json_or_refused(value: Any) -> None:
         assert not is_sound or b"NaN" in json.dumps(value).encode()
 
 
+def test_garbage_is_not_looked_for_while_a_body_is_read() -> None:
+    """It took ten times as long as reading, during which no one was answered."""
+    looks: list[bool] = []  # whether it may be, when the body is taken
+
+    class Body(bytes):
+        def decode(self, *_: Any) -> str:
+            looks.append(gc.isenabled())
+            return super().decode()
+
+    gc.enable()
+    assert parse(Body(b"{}")) == {}
+    assert looks == [False]
+
+
+@pytest.mark.parametrize("body", [b"{}", b"{", b'{"a": NaN}'])
+@pytest.mark.parametrize("was_enabled", [True, False])
+def test_garbage_is_looked_for_as_before_when_a_body_is_read(body: bytes, was_enabled: bool) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if was_enabled else gc.disable)()
+        with contextlib.suppress(Refusal):
+            parse(body)
+        assert gc.isenabled() == was_enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/json; charset=latin-1", "application/xml"])
 def test_only_json_is_read(served_tickets: Served, kind: str) -> None:
     headers = {"Content-Type": kind} if kind else {}
@@ -122,6 +151,7 @@ def test_paths_and_methods_that_there_are_not(served_tickets: Served) -> None:
 def test_too_much_is_refused_before_it_is_computed(served_tickets: Served) -> None:
     for asked, status, kind in (
         ({"texts": ["a"] * 1001}, 413, "too-many-texts"),
+        ({"texts": [[]] * 1001}, 413, "too-many-texts"),  # counted before they are looked at
         ({"text": "a" * 200_001}, 413, "too-long"),
         ({"texts": ["a"] * 17, "limits": True}, 422, "too-many-texts"),
     ):
@@ -267,6 +297,20 @@ def test_only_its_own_names_call_a_server_on_loopback(served_tickets: Served) ->
     for host in ("example.org", "localhost.example.org", "127.0.0.1.example.org:80", "[::2]", ""):
         assert served_tickets.get("/v1/models", headers={"Host": host}).status_code == 421
     assert served_tickets.get("/healthz", headers={"Host": "10.1.2.3"}).status_code == 200
+
+
+def test_an_empty_key_is_refused_wherever_it_comes_from(
+    tickets: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is that of a file which is not there, and would leave the service open."""
+    (tmp_path / "key").write_text("\n")
+    from_file = run("serve", tickets, "--port", 0, "--api-key-file", tmp_path / "key")
+    monkeypatch.setenv("HITIN_API_KEY", "")
+    monkeypatch.setattr("hitin.serve.running.run", lambda *_, **__: True)
+    from_environment = run("serve", tickets, "--port", 0)
+    assert (from_file.exit_code, from_environment.exit_code) == (2, 2)
+    assert "the API key cannot be sent in a header" in from_environment.stderr
+    assert from_environment.stderr == from_file.stderr
 
 
 def test_names_can_be_allowed() -> None:

@@ -15,7 +15,7 @@ import pytest
 from hitin import HierarchicalTextClassifier
 from hitin.decisions import Decisions
 from hitin.errors import InputError
-from hitin.serve.models import Loading, Models, named
+from hitin.serve.models import Loading, Models, ServedModel, named
 from tests.conftest import Run
 from tests.serving import LATE, Served, copied, serving, train_tickets
 
@@ -63,6 +63,49 @@ def test_a_folder_that_is_damaged_leaves_the_model_as_it_is(models: Models, mode
     (model / "model.json").touch()
     assert models.look() == ["tickets"]
     assert models.problems == {}
+
+
+def failing(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Folders that were tried in vain, as if they could not be read."""
+    tried: list[Path] = []
+
+    def load(_: str, folder: Path, __: Loading) -> ServedModel:
+        tried.append(folder)
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(ServedModel, "load", load)
+    return tried
+
+
+def test_a_folder_that_could_not_be_read_is_tried_again_when_its_permissions_change(
+    models: Models, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (model / "model.json").touch()
+    with monkeypatch.context() as patched:
+        tried = failing(patched)
+        assert (models.look(), models.look(), len(tried)) == ([], [], 1)
+    (model / "model.safetensors").chmod(0o600)
+    assert models.look() == ["tickets"]
+    assert models.problems == {}
+
+
+def test_a_folder_that_could_not_be_read_is_tried_again_when_that_is_asked_for(
+    models: Models, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (model / "model.json").touch()
+    with monkeypatch.context() as patched:
+        tried = failing(patched)
+        assert (models.look(), models.look(again=True), len(tried)) == ([], [], 2)
+    assert (models.look(), models.look(again=True)) == ([], ["tickets"])
+
+
+@pytest.mark.parametrize("name", ["model.json", "run.toml", "model.safetensors", "tokenizer.json", "decisions.json"])
+def test_what_is_wrong_with_a_file_is_told_without_where_it_lies(models: Models, model: Path, name: str) -> None:
+    (model / name).unlink()
+    (model / name).mkdir()
+    assert models.look() == []
+    assert models.problems["tickets"]
+    assert str(model) not in models.problems["tickets"]
 
 
 @pytest.mark.parametrize("broken", ["{", '{"policy": "nonsense"}', "[]", '{"threshold": [0.1]}'])
@@ -171,3 +214,20 @@ def test_a_signal_has_it_look_and_a_problem_is_told(model: Path, tmp_path: Path)
         served.process.send_signal(signal.SIGHUP)
         served.wait_for("model loaded anew")
         assert served.get("/v1/models").json()["models"][0]["problem"] is None
+
+
+def test_a_signal_has_it_try_again_what_could_not_be_loaded(model: Path, tmp_path: Path) -> None:
+    """Also where no file has changed, but only the way to one: a link out of the folder is refused."""
+    outside, way = tmp_path / "outside", model / "way"
+    with serving(tmp_path, [model], "--reload-every", 0) as served:
+        outside.mkdir()
+        (model / "decisions.json").rename(outside / "decisions.json")
+        way.symlink_to(outside)
+        (model / "decisions.json").symlink_to("way/decisions.json")
+        served.process.send_signal(signal.SIGHUP)
+        served.wait_for("model not loaded anew")
+        way.unlink()
+        outside.rename(model / "inside")
+        way.symlink_to("inside")
+        served.process.send_signal(signal.SIGHUP)
+        served.wait_for("model loaded anew")

@@ -1,12 +1,15 @@
 """The end of a server, and of its clients: what was taken is answered, and who goes away takes nothing with them."""
 
 import asyncio
+import contextlib
 import json
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -137,6 +140,60 @@ def test_a_large_request_that_was_taken_is_answered_after_the_signal(tickets: Pa
         status, _ = asyncio.run(ask())
         assert status == 200
         assert served.process.wait(30) == 0
+
+
+@contextlib.contextmanager
+def not_reading(served: Served) -> Iterator[tuple[socket.socket, int]]:
+    """A client that has taken the head of a large answer, and how long the rest is."""
+    parts = urlsplit(served.address)
+    asked = {"texts": ["x"] * 8000, "policy": "raw", "threshold": 0, "top": 20}
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(60)
+        client.connect((parts.hostname, parts.port))
+        client.sendall(request(json.dumps(asked).encode()))
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += client.recv(1)
+        yield client, int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+
+
+def taken(client: socket.socket, length: int) -> int:
+    """Bytes of an answer that still come."""
+    count = 0
+    with contextlib.suppress(ConnectionResetError):
+        while count < length and (chunk := client.recv(1 << 20)):
+            count += len(chunk)
+    return count
+
+
+def test_a_client_that_does_not_read_its_answer_is_disconnected(tickets: Path, tmp_path: Path) -> None:
+    with serving(tmp_path, [tickets], "--max-texts", 9000, "--body-seconds", 1) as served:
+        with not_reading(served) as (client, length):
+            time.sleep(4)
+            assert taken(client, length) < length
+        assert served.predict(LATE)
+
+
+def test_a_client_that_reads_slowly_has_its_whole_answer(tickets: Path, tmp_path: Path) -> None:
+    """Also where the system has so much of it that the server itself sees nothing go."""
+    with (
+        serving(tmp_path, [tickets], "--max-texts", 9000, "--body-seconds", 1) as served,
+        not_reading(served) as (client, length),
+    ):
+        slowly = 0
+        for _ in range(10):
+            time.sleep(0.4)
+            slowly += len(client.recv(8192))
+        assert slowly + taken(client, length - slowly) == length
+
+
+def test_a_client_that_does_not_read_its_answer_does_not_hold_up_the_end(tickets: Path, tmp_path: Path) -> None:
+    with serving(tmp_path, [tickets], "--max-texts", 9000, "--drain-seconds", 0) as served, not_reading(served):
+        started = time.monotonic()
+        assert served.stop() == 0
+        assert time.monotonic() - started < 20
+        assert served.log()[-1]["answered"] is True
 
 
 PATIENCE = 30

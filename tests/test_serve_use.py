@@ -52,8 +52,9 @@ def test_the_head_of_what_is_refused(tickets: Path, tmp_path: Path) -> None:
 def test_a_wrong_method_is_told_the_right_one(served_tickets: Served) -> None:
     with served_tickets.client() as client:
         answers = [client.get("/v1/predict"), client.head("/v1/explain"), client.delete("/v1/models")]
-    assert [each.status_code for each in answers] == [405] * 3
-    assert [each.headers["allow"] for each in answers] == ["POST", "POST", "GET, HEAD"]
+        answers.append(client.post("/openapi.json"))
+    assert [each.status_code for each in answers] == [405] * 4
+    assert [each.headers["allow"] for each in answers] == ["POST", "POST", "GET, HEAD", "GET, HEAD"]
     assert answers[0].json()["error"]["remedy"] == "Use POST."
 
 

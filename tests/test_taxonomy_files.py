@@ -27,6 +27,7 @@ FILES = {
     "edges.csv": "Health,Injury\nHealth,Diet\nSport,Football\n",
     "header.csv": "parent,child\n,Health\n,Sport\nHealth,Injury\nHealth,Diet\nSport,Football\n",
     "more_columns.csv": 'id,Child,Parent\n1,Injury,Health\n2,"Diet",Health\n3,Football,Sport\n',
+    "empty_rows.csv": 'parent,child\n,\nHealth,Injury\n"",""\nHealth,Diet\n""\nSport,Football\n,,\n',
     "semicolons.csv": "parent;child\nHealth;Injury\nHealth;Diet\nSport;Football\n",
     "nested.json": '{"Health": {"Injury": {}, "Diet": {}}, "Sport": {"Football": null}}',
     "lists.json": '{"Health": ["Injury", "Diet"], "Sport": ["Football"]}',

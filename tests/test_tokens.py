@@ -14,7 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from hitin.tokens import PAD, UNKNOWN, Ragged, encode, places_of_tokens, subword_tokenizer, word_tokenizer
+from hitin.cells import text_of
+from hitin.tokens import PAD, UNKNOWN, Ragged, encode, places_of_tokens, sound, subword_tokenizer, word_tokenizer
 
 Learn = Callable[..., Tokenizer]
 LEARNERS: list[Learn] = [word_tokenizer, subword_tokenizer]
@@ -63,16 +64,25 @@ def test_pieces_of_words_make_up_words_that_were_never_seen() -> None:
 
 
 @pytest.mark.parametrize("learn", LEARNERS)
-@pytest.mark.parametrize("text", ["", " \n\t", "?! ...", "\ud800"])
+@pytest.mark.parametrize("text", ["", " \n\t", "?! ..."])
 def test_a_text_without_words_is_one_unknown_token(text: str, learn: Learn) -> None:
     tokenizer = learn(["some words"], size=99, min_count=1)
     assert encode(tokenizer, [text, "some"], 9)[0].tolist() == [UNKNOWN]
 
 
 @pytest.mark.parametrize("learn", LEARNERS)
-def test_half_characters_of_broken_json_do_no_harm(learn: Learn) -> None:
-    tokenizer = learn(["some \ud83d words"] * 2, size=99, min_count=1)
-    assert encode(tokenizer, ["some \ude00 words"], 9)[0].tolist() == encode(tokenizer, ["some words"], 9)[0].tolist()
+def test_half_characters_are_the_replacement_character_as_in_texts_from_files(learn: Learn) -> None:
+    tokenizer, other = (learn([f"some {half} words"] * 2, size=99, min_count=1) for half in ("\ud83d", "\ufffd"))
+    assert tokenizer.get_vocab() == other.get_vocab()
+    half, whole, none = (encode(tokenizer, [f"some {each} words"], 9)[0].tolist() for each in ("\ude00", "\ufffd", "?"))
+    assert half == whole != none
+
+
+@given(st.text("aé?😀\ufffd\ud83d\ude00\udfff", max_size=9))
+def test_sound_texts_are_what_texts_from_files_are_and_as_long(text: str) -> None:
+    assert sound(text) == text_of(text)
+    assert len(sound(text)) == len(text)
+    assert sound(text).encode().decode() == sound(text)
 
 
 @pytest.mark.parametrize("learn", LEARNERS)

@@ -4,6 +4,7 @@ python predict.py FOLDER < texts.txt        a text a line, or JSON lines with a 
 """
 
 import hashlib
+import io
 import json
 import re
 import sys
@@ -167,6 +168,12 @@ def best_end(scores: Table, parents: list[list[int]]) -> Table:
 # All together.
 
 
+def texts_of(lines: list[str]) -> list[str]:
+    """Each line, or the text of each that is JSON; among these, blank ones are passed over."""
+    filled = [line for line in lines if line.strip()]
+    return [json.loads(line)["text"] for line in filled] if filled and filled[0].lstrip().startswith("{") else lines
+
+
 def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -178,10 +185,11 @@ def main() -> None:
         print("decisions.json was changed after the export, which labels.json does not know", file=sys.stderr)
     read = token_reader(folder / "tokenizer.json", about)
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
-    lines = [line.rstrip("\r\n") for line in sys.stdin]
-    texts = [json.loads(line)["text"] for line in lines] if lines and lines[0].startswith("{") else lines
-    for start in range(0, len(texts), AT_ONCE):
-        rows = [read(text) for text in texts[start : start + AT_ONCE]]
+    has_8_bits = json.loads((folder / "export.json").read_text(encoding="utf-8"))["int8"]
+    at_once = 1 if has_8_bits else AT_ONCE  # which round all that is run by one scale: others would change the answer
+    texts = texts_of([line.rstrip("\r\n") for line in io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig")])
+    for start in range(0, len(texts), at_once):
+        rows = [read(text) for text in texts[start : start + at_once]]
         probabilities, chosen = decide(logits_of(session, rows, about), about)
         for chances, given in zip(probabilities.T, chosen.T, strict=True):
             labels = np.flatnonzero(given)

@@ -118,7 +118,7 @@ class Texts:
         if self._format(source) == "text":
             return _text_lines(source)
         format: Any = self._format(source)
-        return documents_in(source, Keys(self.text_key, labelled=False), format=format)
+        return documents_in(source, Keys(self.text_key, labelled=False, reads_labels=False), format=format)
 
     def _format(self, source: Source) -> str:
         if self.format != "auto":

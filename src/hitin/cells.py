@@ -6,6 +6,7 @@ import re
 from hitin.errors import InputError, shown
 from hitin.names import label_name
 
+_HALVES = re.compile("[\ud800-\udfff]")
 _LIST_ITEM = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([-+]?[0-9.]+))\s*,?""")
 
 
@@ -28,15 +29,18 @@ def text_of(value: object) -> str:
         value = str(value)
     elif not isinstance(value, str):
         raise InputError(f"the text must be text or a list of words, not {shown(value)}", kind="no-text")
-    return value if value.isascii() else _whole_characters(value)
+    return whole_characters(value)
 
 
-def _whole_characters(text: str) -> str:
-    """Half characters, which JSON escapes can smuggle in, become the replacement character."""
+def whole_characters(text: str) -> str:
+    """Text that can be written as UTF-8: half characters, which JSON escapes can smuggle in, become the replacement
+    character. As many characters as before, so that places in it stay."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return _HALVES.sub("\ufffd", text)
     return text
 
 

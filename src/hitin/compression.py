@@ -2,11 +2,13 @@
 
 import bz2
 import gzip
+import io
 import lzma
 import sys
 import zipfile
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +21,7 @@ MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5
 ZIP = b"PK\x03\x04"
 """How a zip archive begins, and a spreadsheet, which is one."""
 
+_CHUNK = 64 * 1024
 _ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
 
@@ -42,6 +45,8 @@ def open_compressed(compression: str, file: Any, mode: str) -> Any:
     """A file or path through one of the libraries, which all open alike. What is written is the same every time."""
     if compression == "gzip" and mode == "wb":
         return _timeless_gzip(file)
+    if compression in _STREAMS and mode == "rb":
+        return io.BufferedReader(_Streams(file, *_STREAMS[compression]), buffer_size=_CHUNK)
     library = {"gzip": gzip, "bzip2": bz2, "xz": lzma}.get(compression) or zstd()
     return library.open(file, mode)
 
@@ -53,6 +58,63 @@ def open_zipped(file: Any, choose: Callable[[list[str]], str]) -> Any:
             return archive.open(choose(archive.namelist()))
     except RuntimeError as error:  # a password, or a compression that is not known
         raise zipfile.BadZipFile(str(error)) from error
+
+
+class _Streams(io.RawIOBase):
+    """What comes out of the compressed streams of a file or path, which is closed with it; after one, only another.
+
+    The readers of `bz2` and `lzma` take a later stream that is damaged for something else behind the data, and end
+    there as if all were well.
+    """
+
+    def __init__(self, file: Any, begin: Callable[[], Any], padding: bytes) -> None:
+        """`padding` may stand behind a stream."""
+        self._file = Path(file).open("rb") if isinstance(file, str | Path) else file  # noqa: SIM115
+        self._begin, self._padding = begin, padding
+        self._stream = begin()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = b""
+        while not data:
+            packed = self._packed()
+            if packed is None:
+                return 0
+            data = self._stream.decompress(packed, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def _packed(self) -> bytes | None:
+        """Bytes for the stream, which may be the next one; nothing where the last one has ended."""
+        if self._stream.eof:
+            return self._next()
+        packed: bytes = self._file.read1(_CHUNK) if self._stream.needs_input else b""
+        if self._stream.needs_input and not packed:
+            raise EOFError("it ends within the data")
+        return packed
+
+    def _next(self) -> bytes | None:
+        """The first bytes of the stream behind one that has ended."""
+        packed = self._stream.unused_data.lstrip(self._padding)
+        while not packed:
+            chunk = self._file.read1(_CHUNK)
+            if not chunk:
+                return None
+            packed = chunk.lstrip(self._padding)
+        self._stream = self._begin()
+        return bytes(packed)
+
+
+_STREAMS: dict[str, tuple[Callable[[], Any], bytes]] = {
+    "bzip2": (bz2.BZ2Decompressor, b""),
+    "xz": (partial(lzma.LZMADecompressor, lzma.FORMAT_XZ), b"\0"),
+}
 
 
 def _timeless_gzip(path: str | Path) -> gzip.GzipFile:

@@ -23,7 +23,12 @@ def telling(path: Path) -> Iterator[None]:
     except HitinError:
         raise
     except Exception as error:  # the tokenizers library raises bare ones
-        raise damaged(path, f"this file of the model cannot be used ({printable(first_line(error))})") from error
+        raise damaged(path, f"this file of the model cannot be used ({reason_of(error)})") from error
+
+
+def reason_of(error: Exception) -> str:
+    """What an error says, in a line; of the system without the file, which is named elsewhere or no one's affair."""
+    return getattr(error, "strerror", None) or printable(first_line(error))
 
 
 def damaged(path: Path, problem: str, remedy: str = AGAIN) -> InputError:

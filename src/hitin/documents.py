@@ -51,6 +51,8 @@ class Keys:
     label: str | None = None
     labelled: bool = True
     """Whether a document must have a label key."""
+    reads_labels: bool = True
+    """Whether labels that are there are looked at."""
 
     @property
     def text_names(self) -> tuple[str, ...]:
@@ -58,6 +60,8 @@ class Keys:
 
     @property
     def label_names(self) -> tuple[str, ...]:
+        if not self.reads_labels:
+            return ()
         return (self.label,) if self.label else LABEL_KEYS
 
     def columns(self, available: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hitin import __version__
-from hitin.damage import AGAIN, damaged, telling
+from hitin.damage import AGAIN, damaged, reason_of, telling
 from hitin.decisions import Decisions
 from hitin.errors import InputError, shown
 from hitin.model import Model
@@ -172,7 +172,7 @@ def list_told(path: Path, remedy: str = AGAIN) -> Iterator[None]:
     except InputError:
         raise
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise damaged(path, f"the list of files is damaged ({error})", remedy) from error
+        raise damaged(path, f"the list of files is damaged ({reason_of(error)})", remedy) from error
 
 
 def read_list(path: Path, remedy: str = AGAIN) -> Any:

@@ -6,7 +6,6 @@ import json
 import re
 
 _UNSAFE = re.compile("[<>&\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _BLANK = re.compile(r"@@(\w+)@@")
 
 
@@ -15,11 +14,6 @@ def safe_json(data: object, *, indent: int | None = None) -> str:
     separators = (",", ":") if indent is None else None
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=separators, indent=indent)
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def no_surrogates(text: str) -> str:
-    """Text that can be written as UTF-8, whatever a file of JSON made of halves of characters."""
-    return _SURROGATES.sub("\ufffd", text)
 
 
 def policy_hash(source: str) -> str:

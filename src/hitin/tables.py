@@ -22,10 +22,11 @@ def delimiter_of(lines: list[str], *, fits: Callable[[list[str]], bool]) -> str:
 
 
 def csv_rows(source: Source, delimiter: str, on_error: OnError = raise_error) -> Rows:
-    """Rows that are not blank, quoted as spreadsheets and data frames do it."""
+    """Rows from the first that says something, but for blank lines; quoted as spreadsheets and data frames do it."""
     csv.field_size_limit(max(csv.field_size_limit(), LINE_LIMIT))
     lines = _Numbered(source.lines(on_error), source)
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=delimiter != "\t", strict=True)
+    has_begun = False
     while True:
         lines.first = 0
         try:
@@ -36,29 +37,31 @@ def csv_rows(source: Source, delimiter: str, on_error: OnError = raise_error) ->
             problem = f"the row cannot be read ({error})"
             on_error(source.error(problem, kind="bad-row", line=lines.first, remedy=_QUOTES))
         else:
-            if any(cell.strip() for cell in row):
+            has_begun = has_begun or any(cell.strip() for cell in row)
+            if has_begun and not _is_blank(lines.last, delimiter):
                 yield lines.first, row
 
 
 class _Numbered:
-    """Lines, with the number of the first that was taken since `first` was last set to 0."""
+    """Lines, with the last one, and the number of the first that was taken since `first` was last set to 0."""
 
     def __init__(self, lines: Iterator[str], source: Source) -> None:
         self._lines = lines
         self._source = source
         self.first = 0
+        self.last = ""
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        text = next(self._lines)
+        self.last = next(self._lines)
         self.first = self.first or self._source.line
-        return text
+        return self.last
 
 
 def tsv_rows(source: Source, on_error: OnError = raise_error) -> Rows:
-    """Rows that are not blank, as wide as the first where quotes can make them so.
+    """Rows from the first that says something, but for blank lines; as wide as it where quotes can make them so.
 
     Some programs quote the cells of tab-separated files and some do not, so a quote counts only where it must:
     around a whole cell, or where a row would otherwise be too wide (a tab inside) or too narrow (a line end).
@@ -68,7 +71,7 @@ def tsv_rows(source: Source, on_error: OnError = raise_error) -> Rows:
     lines = _Lookahead(source, on_error)
     width, is_quoted = 0, False
     while (text := lines.take()) is not None:
-        if not text.strip():
+        if _is_blank(text, "\t") or not (width or text.strip()):
             continue
         start, cells = lines.number, _without_end(text).split("\t")
         width = width or len(cells)
@@ -121,7 +124,7 @@ def _goes_on(text: str, cells: list[str], lines: _Lookahead, width: int) -> bool
 def _is_cut(cells: list[str], lines: _Lookahead) -> bool:
     """Whether a row leaves its last cell open, and no other follows."""
     is_open = cells[-1].startswith('"') and cells[-1].count('"') % 2 == 1
-    return is_open and not any(map(str.strip, lines.ahead()))
+    return is_open and all(_is_blank(text, "\t") for text in lines.ahead())
 
 
 def _quoted_row(text: str, lines: _Lookahead, width: int) -> list[str] | None:
@@ -144,6 +147,11 @@ def _quoted_row(text: str, lines: _Lookahead, width: int) -> list[str] | None:
     for _ in taken[1:]:
         lines.take()
     return row
+
+
+def _is_blank(text: str, delimiter: str) -> bool:
+    """Whether a line holds nothing at all: empty cells have a delimiter between them, or quotes."""
+    return not text.strip() and delimiter not in text
 
 
 def _without_end(text: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from hitin.cells import whole_characters
 from hitin.cleaning import Clean, cleaned, words_that_tell
 
 T = TypeVar("T")
@@ -191,5 +192,5 @@ def _shortened(text: str, max_length: int) -> str:
 
 
 def sound(text: str) -> str:
-    """Without halves of characters, which JSON may hold and the library refuses."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """Without halves of characters, which the library refuses; as texts from files are."""
+    return whole_characters(text)

@@ -1,7 +1,7 @@
-"""Which shards are finished: a small file for each beside the answers, written after them by whoever wrote them.
+"""Which shards are finished: a small file for each beside the answers, written just before by whoever writes them.
 
 So many may finish at once, on several machines, and none waits for another. A file that a kill left unfinished is not
-believed, nor are answers that are not those it tells of.
+believed, nor are answers that are not those it tells of. Answers of which none tells are someone else's file.
 """
 
 import json
@@ -74,12 +74,13 @@ class Ledger:
         check_folder(self.out / FOLDER, REQUEST)
         path = self.out / FOLDER / REQUEST
         if overwrite:
-            self._clear()
-        elif path.exists():
-            self._check(path)
+            self._clear(shards)
         else:
+            was_begun = path.exists()
+            if was_begun:
+                self._check(path)
             for shard in shards:
-                if (self.out / shard.name).exists():
+                if (self.out / shard.name).exists() and not (was_begun and self.has_record(shard)):
                     raise _in_the_way(self.out / shard.name)
         if not path.exists():
             write_text(path, [json.dumps(self.asked, indent=2) + "\n"])
@@ -103,7 +104,7 @@ class Ledger:
             return False
 
     def note(self, record: Finished) -> None:
-        """Let a shard count as finished. Its answers are there."""
+        """Let a shard count as finished as soon as its answers are there: what has no record is not ours."""
         with replacing(self._path(record.name)) as part:
             part.write_text(json.dumps({"request": self.key, **asdict(record)}) + "\n", encoding="utf-8")
 
@@ -155,11 +156,16 @@ class Ledger:
                 remedy="Choose another --out; --overwrite removes those answers and begins anew.",
             )
 
-    def _clear(self) -> None:
-        """Remove the answers that were written here, whatever was asked."""
+    def _clear(self, shards: Iterable[Shard]) -> None:
+        """Remove the answers that were written here, whatever was asked; but none that are to be read."""
         records = self.out / FOLDER / RECORDS
-        for path in sorted(records.rglob("*.json")):
-            self.forget(path.relative_to(records).with_suffix("").as_posix())
+        names = [path.relative_to(records).with_suffix("").as_posix() for path in sorted(records.rglob("*.json"))]
+        removed = {(self.out / name).resolve() for name in names}
+        for shard in shards:
+            if Path(shard.file).resolve() in removed:
+                raise _would_be_removed(shard)
+        for name in names:
+            self.forget(name)
         remove_tree(records)
         _remove(self.out / FOLDER / REQUEST)
 
@@ -185,10 +191,19 @@ def _difference(before: object, now: Mapping[str, Any]) -> str:
     return f"another {' and '.join(names)}"
 
 
+def _would_be_removed(shard: Shard) -> InputError:
+    return InputError(
+        "this file of documents is among the answers that --overwrite removes",
+        kind="clash",
+        file=shard.file,
+        remedy="Choose another --out.",
+    )
+
+
 def _in_the_way(path: Path) -> InputError:
     return InputError(
         "there is a file already where answers are to be written",
         kind="file-exists",
         file=str(path),
-        remedy="Choose another --out; --overwrite replaces it.",
+        remedy="Move it away or choose another --out; --overwrite replaces it.",
     )

@@ -1,4 +1,4 @@
-"""One shard scored: its answers written whole or not at all, then noted as finished."""
+"""One shard scored: noted as finished, and its answers put in their place, whole or not at all."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -56,9 +56,9 @@ def _scored(shard: Shard, request: Request, answers: Answers, ledger: Ledger, ad
         input_checksum = _of_file(file, checksum_of)
         if _of_file(file, Stamp.of) != before:
             raise _changed(shard)
-    seconds = time.monotonic() - start
-    finished = Finished(shard.name, rows, size, checksum, seconds, before, input_checksum)
-    ledger.note(finished)
+        seconds = time.monotonic() - start
+        finished = Finished(shard.name, rows, size, checksum, seconds, before, input_checksum)
+        ledger.note(finished)
     return finished
 
 

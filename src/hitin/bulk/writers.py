@@ -10,6 +10,7 @@ from typing import Any
 
 from hitin.answering import as_lines
 from hitin.bulk.request import Request
+from hitin.cells import whole_characters
 from hitin.compression import of_path, open_compressed
 from hitin.extras import need
 
@@ -106,6 +107,4 @@ def _cell(value: object) -> object:
     """As Arrow takes it: maps as pairs, text without half characters."""
     if isinstance(value, dict):
         return list(value.items())
-    if isinstance(value, str) and not value.isascii():
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return value
+    return whole_characters(value) if isinstance(value, str) else value

@@ -154,11 +154,11 @@ def _leave() -> None:
 
 
 def _api_key(file: str | None) -> str | None:
-    """From a file, or else from the environment."""
+    """From a file, or else from the environment; an empty one is refused with the settings, not taken for none."""
     from hitin.errors import InputError, first_line
 
     if file is None:
-        return os.environ.get(API_KEY) or None
+        return os.environ.get(API_KEY)
     try:
         return Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from hitin.cells import whole_characters
 from hitin.compare.cells import Cell, Plan
 from hitin.compare.facts import facts
 from hitin.compare.listing import to_csv
@@ -14,7 +15,6 @@ from hitin.compare.results import Results, gather
 from hitin.compare.sentences import sentences
 from hitin.compare.statistics import RESAMPLES
 from hitin.compare.tables import DAGGER, DASH, Grid, GridCell, GridRow, grids
-from hitin.pages import no_surrogates
 from hitin.writing import write_text
 
 
@@ -25,8 +25,8 @@ def write_results(plan: Plan, cells: Iterable[Cell], folder: str | Path, *, resa
     """
     results = gather(plan, cells, Path(folder), resamples=resamples)
     written = {"tables.md": to_markdown, "tables.csv": to_csv, "tables.tex": to_latex, "index.html": to_html}
-    texts = {Path(folder) / name: no_surrogates(write(results)) for name, write in written.items()}
-    drawn = {Path(folder) / FOLDER / name: no_surrogates(picture) for name, picture in pictures(results)}
+    texts = {Path(folder) / name: whole_characters(write(results)) for name, write in written.items()}
+    drawn = {Path(folder) / FOLDER / name: whole_characters(picture) for name, picture in pictures(results)}
     for path, text in (texts | drawn).items():
         write_text(path, [text])
     return [*texts, *([Path(folder) / FOLDER] if drawn else [])]

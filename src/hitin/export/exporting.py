@@ -41,7 +41,7 @@ class Exported:
 def export_model(folder: str | Path, out: str | Path | None = None, *, int8: bool = False) -> Exported:
     """Write the model of a folder as a folder of ONNX: `onnx` or `onnx-int8` in the model's own, unless `out` is given.
 
-    Before it counts, the graph has to give what torch gives, document by document and together.
+    Before it counts, the graph has to give what torch gives, document by document and, with 32 bits, together.
     """
     source = Path(folder)
     target = Path(out) if out is not None else usual_folder(source, int8=int8)
@@ -82,7 +82,7 @@ def _write_graph(model: NeuralModel, path: Path, *, int8: bool) -> float:
     if not int8:
         return difference
     quantise(path, parts)
-    found = _tried(model, path, texts)
+    found = _tried(model, path, texts, together=False)
     if not _is_near(found, expected):
         raise _other_numbers("with weights of 8 bits, its logits have little to do with torch's")
     return _largest(found, expected)
@@ -113,12 +113,14 @@ def _max_length(model: NeuralModel) -> int:
     return model.run.encoder.max_length
 
 
-def _tried(model: NeuralModel, path: Path, texts: Sequence[str]) -> NDArray[np.float32]:
-    """(2, texts, |Y|): the logits of documents that are alone, and that are together."""
+def _tried(model: NeuralModel, path: Path, texts: Sequence[str], *, together: bool = True) -> NDArray[np.float32]:
+    """(1 or 2, texts, |Y|): the logits of documents that are alone, and that are together where they may be."""
     session = open_session(path, len(model.taxonomy), "cpu")
     tokens = model.tokens(texts)
-    alone = [run_session(session, tokens, np.array([row])) for row in range(len(texts))]
-    return np.stack([np.concatenate(alone), run_session(session, tokens, np.arange(len(texts)))])
+    found = [np.concatenate([run_session(session, tokens, np.array([row])) for row in range(len(texts))])]
+    if together:
+        found.append(run_session(session, tokens, np.arange(len(texts))))
+    return np.stack(found)
 
 
 def _largest(found: NDArray[np.float32], expected: NDArray[np.float32]) -> float:

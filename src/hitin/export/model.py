@@ -1,7 +1,7 @@
 """`OnnxModel`: from documents to logits by onnxruntime. Nothing of torch takes part in it."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -76,11 +76,18 @@ class OnnxModel(Model):
 
     def prepared_logits(self, prepared: Examples, advance: Advance | None = None) -> NDArray[np.float32]:
         logits = np.empty((len(prepared), len(self.taxonomy)), dtype=np.float32)
-        for rows in scoring_batches(prepared, CPU_TOKENS_AT_ONCE):
+        for rows in self._batches(prepared):
             logits[rows] = run_session(self.session, prepared.tokens, rows)
             if advance:
                 advance(len(rows))
         return logits
+
+    def _batches(self, prepared: Examples) -> Iterable[NDArray[np.int64]]:
+        """Rows that are run together. With 8 bits no two: what weights are multiplied with is rounded by one scale for
+        all that is run, so that a document's labels would depend on the others."""
+        if self.int8:
+            return np.arange(len(prepared))[:, None]
+        return scoring_batches(prepared, CPU_TOKENS_AT_ONCE)
 
     def to(self, device: torch.device) -> None:
         self.session = open_session(self.graph, len(self.taxonomy), str(device))

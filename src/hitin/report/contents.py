@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin import __version__
+from hitin.cells import whole_characters
 from hitin.errors import InputError
 from hitin.files import is_same
 from hitin.metrics import Counts, Difference, Scores
-from hitin.pages import no_surrogates, safe_json
+from hitin.pages import safe_json
 from hitin.report.confusions import Confusion
 from hitin.report.examples import Example
 from hitin.taxonomy import Taxonomy
@@ -142,7 +143,7 @@ class Report:
         writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-        return no_surrogates(out.getvalue())
+        return whole_characters(out.getvalue())
 
     def to_html(self) -> str:
         """One page that loads nothing else."""

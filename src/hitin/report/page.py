@@ -6,7 +6,8 @@ from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
-from hitin.pages import no_surrogates, page, safe_json
+from hitin.cells import whole_characters
+from hitin.pages import page, safe_json
 from hitin.report.contents import Report
 from hitin.report.examples import Example, whereabouts
 from hitin.report.figures import BINS, difference_figures, figures, level_figures, reliability_curves
@@ -25,7 +26,7 @@ def to_html(report: Report) -> str:
         folder.joinpath("report.html").read_text(encoding="utf-8"),
         style=style,
         script=script,
-        title=html.escape(no_surrogates(f"{report.about.model}: evaluation")),
+        title=html.escape(whole_characters(f"{report.about.model}: evaluation")),
         data=safe_json(page_data(report)),
     )
 

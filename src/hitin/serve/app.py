@@ -71,7 +71,7 @@ def application(service: Service) -> Guard:
 
 def _answers(service: Service) -> APIRouter:
     """What models answer."""
-    routes = APIRouter(prefix="/v1", route_class=StrictRoute)
+    routes = APIRouter(prefix="/v1", route_class=StrictRoute.within(service.settings.limits))
 
     @routes.post("/predict", response_model=schemas.PredictAnswer, responses=errors(*_ASKED), summary="Labels of texts")
     async def predict(asked: schemas.PredictRequest, request: Request) -> Response:
@@ -203,7 +203,8 @@ async def _http_error(_: Request, error: Any) -> Response:
     if isinstance(error.__cause__, Refusal):  # of a body, which FastAPI makes an error of its own
         return error.__cause__.response()
     if error.status_code == 405:
-        allowed = error.headers["Allow"].replace("GET", "GET, HEAD")
+        methods = set(error.headers["Allow"].split(", "))
+        allowed = ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
         return Refusal(
             405, "wrong-method", "this path is not asked so", f"Use {allowed}.", {"Allow": allowed}
         ).response()

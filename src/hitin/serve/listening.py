@@ -73,3 +73,14 @@ def has_bytes(connection: socket.socket) -> bool:
     looking = select.poll()
     looking.register(connection.fileno(), select.POLLIN)
     return bool(looking.poll(0))
+
+
+def bytes_under_way(connection: socket.socket) -> int:
+    """How many the system has that the other side has not taken yet; 0 where it does not tell."""
+    try:
+        import fcntl
+        import termios
+
+        return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+    except (ImportError, OSError, ValueError):  # another system, or a socket that is closed
+        return 0

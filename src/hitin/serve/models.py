@@ -24,7 +24,7 @@ from hitin.serve.batching import Batcher, Computing, Unbatched
 from hitin.serve.refusals import encoded
 from hitin.taxonomy import Taxonomy
 
-Stamp = tuple[tuple[int, int, int] | None, ...]
+Stamp = tuple[tuple[int, ...] | None, ...]
 """What a look at a folder's files tells without reading them."""
 
 
@@ -171,13 +171,16 @@ class Models:
         """The model of that name, or the first; none if there is none."""
         return next(iter(self._served.values())) if name is None else self._served.get(name)
 
-    def look(self) -> list[str]:
+    def look(self, *, again: bool = False) -> list[str]:
         """Load those whose folder has changed; the names of those that were replaced.
 
-        What was asked of the model before is answered by it. One that cannot be loaded is left as it is (`problems`).
+        What was asked of the model before is answered by it. One that cannot be loaded is left as it is (`problems`),
+        and tried when its folder changes, or `again`.
         """
         changed = []
         with self._lock:
+            if again:
+                self._refused.clear()
             for name, served in list(self._served.items()):
                 stamp = stamp_of(served.folder)
                 if stamp == served.stamp:
@@ -253,9 +256,9 @@ def stamp_of(folder: Path) -> Stamp:
     return tuple(_stamp(path) for path in (folder / DECISIONS, *own, *exports))
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _stamp(path: Path) -> tuple[int, ...] | None:
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino  # the second: whose it is, who may read it

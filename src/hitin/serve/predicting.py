@@ -10,7 +10,7 @@ from hitin.decisions import Decisions
 from hitin.documents import Document
 from hitin.errors import counted
 from hitin.serve.models import ServedModel
-from hitin.serve.refusals import Refusal, encoded
+from hitin.serve.refusals import Refusal, encoded, too_many_texts
 from hitin.serve.schemas import Asked, PredictRequest
 from hitin.serve.settings import Limits
 
@@ -40,7 +40,7 @@ def check_size(asked: PredictRequest, texts: list[str], labels: int, limits: Lim
 
 def check_texts(texts: list[str], limits: Limits) -> None:
     if len(texts) > limits.texts:
-        raise Refusal(413, "too-many-texts", f"there are {len(texts):,} texts", f"Send at most {limits.texts:,}.")
+        raise too_many_texts(len(texts), limits.texts)
     longest = max(range(len(texts)), key=lambda row: len(texts[row]))
     if len(texts[longest]) > limits.characters:
         raise Refusal(

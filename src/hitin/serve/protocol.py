@@ -7,18 +7,23 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hitin.serve.exchange import own_id
-from hitin.serve.listening import has_bytes
+from hitin.serve.listening import bytes_under_way, has_bytes
 from hitin.serve.refusals import JSON, Refusal
 
 _BAD = bytes(Refusal(400, "bad-request", "this is not HTTP, or its headers are too long").response().body)
+_LOOKS = 4  # within the seconds in which something of an answer must be taken
 _QUIET = 0.25  # seconds after which one that was just opened or answered is taken to be idle
 
 
 class Connection(H11Protocol):
-    """One on which a request must come whole within some seconds of its first byte, and the first one of the start."""
+    """One on which a request must come whole within some seconds of its first byte, and the first one of the start;
+    and whose client takes something of an answer within as many."""
 
+    transport: Any
     _waiting: asyncio.TimerHandle | None = None
+    _looking: asyncio.TimerHandle | None = None
     _quiet_since = 0.0
+    _taken, _taken_at = 0, 0.0
 
     @classmethod
     def within(cls, seconds: float) -> type["Connection"]:
@@ -38,12 +43,16 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_more()
+        if self._looking is not None:
+            self._looking.cancel()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
         self._quiet_since = self.loop.time()
         super().on_response_complete()
         self._watch()
+        if self._looking is None:
+            self._looking = self.loop.call_later(self.seconds / _LOOKS, self._look)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
         """In the form of all errors. What is sent before an answer has begun; otherwise the connection ends."""
@@ -70,6 +79,22 @@ class Connection(H11Protocol):
             return False
         return not has_bytes(self.transport.get_extra_info("socket"))
 
+    def is_stuck(self, seconds: float) -> bool:
+        """Whether an answer waits of which nothing was taken for so long, as far as was looked."""
+        waiting, now = self.transport.get_write_buffer_size(), self.loop.time()
+        taken = self.transport.sent - waiting - bytes_under_way(self.transport.get_extra_info("socket"))
+        if taken != self._taken or not waiting:
+            self._taken, self._taken_at = taken, now
+        return now - self._taken_at > seconds
+
+    def _look(self) -> None:
+        """End it if its client does not take the answer, which would stay in memory."""
+        self._looking = None
+        if self.is_stuck(self.seconds):
+            self.transport.abort()
+        elif self.transport.get_write_buffer_size():
+            self._looking = self.loop.call_later(self.seconds / _LOOKS, self._look)
+
     def _watch(self) -> None:
         """Close it if headers do not come to an end; a body is watched elsewhere."""
         is_owed = self.is_between and (self.cycle is None or bool(self.conn.trailing_data[0]))
@@ -95,6 +120,8 @@ class _Joined:
     def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop = transport, loop
         self._held: list[bytes] = []
+        self.sent = 0
+        """Bytes that the system was given, or will be when it takes more."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -111,4 +138,5 @@ class _Joined:
     def _send(self) -> None:
         if self._held:
             data, self._held = b"".join(self._held), []
+            self.sent += len(data)
             self._transport.write(data)

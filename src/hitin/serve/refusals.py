@@ -36,6 +36,10 @@ class Refusal(Exception):  # noqa: N818
         return cls(422, error.kind, error.message, error.remedy)
 
 
+def too_many_texts(count: int, most: int) -> Refusal:
+    return Refusal(413, "too-many-texts", f"there are {count:,} texts", f"Send at most {most:,}.")
+
+
 def encoded(content: Any) -> bytes:
     """JSON in UTF-8; in ASCII where a name cannot be written so."""
     try:

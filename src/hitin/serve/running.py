@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -22,6 +23,7 @@ from hitin.serve.settings import ServeSettings
 _KEEP_ALIVE = 75  # seconds
 _TICK = 0.02  # seconds between looks at what is left
 _ADMISSION = 5  # seconds in which those are let in who have knocked
+_STUCK = 5  # seconds in which, at the end, something of an answer must be taken
 _TURN = 5e-4  # seconds until a thread that computes lets the one that answers go on; usual are ten times as many
 
 Ready = Callable[[str], None]
@@ -93,15 +95,17 @@ class Server(uvicorn.Server):
         self.service.log("ready", address=self.address)
         await in_thread(lambda: self.ready(self.address))
         while True:
-            await self._until_look()
-            await in_thread(self.service.look)
+            is_asked = await self._until_look()
+            await in_thread(partial(self.service.look, again=is_asked))
 
-    async def _until_look(self) -> None:
-        """Now and then, and when it is asked for."""
+    async def _until_look(self) -> bool:
+        """Now and then, and when it is asked for; whether it is."""
         assert self._wants_look is not None
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._wants_look.wait(), self.settings.reload_every or None)
+        is_asked = self._wants_look.is_set()
         self._wants_look.clear()
+        return is_asked
 
     async def _drain(self) -> None:
         """Still take requests, but close each connection after its answer."""
@@ -129,9 +133,11 @@ class Server(uvicorn.Server):
         self.service.log("ended", answered=self.is_done)
 
     def _has_ended(self) -> bool:
-        """Whether nothing is left; connections that can be closed are."""
+        """Whether nothing is left; connections that can be closed are, and those whose clients take nothing."""
         for connection in list(self.server_state.connections):
-            if isinstance(connection, Connection) and connection.can_close():
+            if isinstance(connection, Connection) and connection.is_stuck(_STUCK):
+                connection.transport.abort()
+            elif isinstance(connection, Connection) and connection.can_close():
                 connection.shutdown()
         return not self.server_state.connections and not self.server_state.tasks
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from hitin.cells import whole_characters
 from hitin.decisions import Policy
 from hitin.decisions.policies import WITH_THRESHOLDS
-from hitin.pages import no_surrogates
 
 _MOST = 1_000_000
 MOST_LABELS = 16
@@ -17,7 +17,7 @@ MOST_LABELS = 16
 
 def _sound(value: object) -> object:
     """Halves of characters, which JSON can hold and UTF-8 cannot, as the sign for what is unknown."""
-    return no_surrogates(value) if isinstance(value, str) else value
+    return whole_characters(value) if isinstance(value, str) else value
 
 
 Text = Annotated[str, BeforeValidator(_sound)]

@@ -49,12 +49,12 @@ class Service:
         self.models = Models.load(self.folders, loading)
         self.measures.watch(self.models)
 
-    def look(self) -> None:
-        """Load anew what has changed in the folders."""
+    def look(self, *, again: bool = False) -> None:
+        """Load anew what has changed in the folders; and try `again` what could not be loaded."""
         if self.models is None:
             return
         before = dict(self.models.problems)
-        for name in self.models.look():
+        for name in self.models.look(again=again):
             self.measures.reload(name, "loaded")
             self.log("model loaded anew", model=name)
         for name, problem in self.models.problems.items():

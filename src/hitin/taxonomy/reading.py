@@ -209,7 +209,7 @@ def _names_documents(cells: list[str]) -> bool:
 def _rows(source: Source, delimiter: str) -> Rows:
     """The rows of a two-column file. Cells between tabs have no quotes, unless the header has."""
     if delimiter != "\t" or source.first_line.startswith('"'):
-        yield from csv_rows(source, delimiter)
+        yield from ((line, row) for line, row in csv_rows(source, delimiter) if any(map(str.strip, row)))
         return
     for text in source.lines():
         if text.strip():

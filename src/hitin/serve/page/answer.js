@@ -13,11 +13,10 @@ export function tunedAt({ policy, threshold, stop }) {
 }
 
 export class Answer {
-  constructor(taxonomy, record, decisions) {
+  constructor(taxonomy, record) {
     this.taxonomy = taxonomy;
     this.probabilities = Float64Array.from(record.probabilities);
     this.limits = record.limits ? Int16Array.from(record.limits, limit => Math.round(limit * STEPS)) : null;
-    this.decisions = decisions;
     this.tuned = new Uint8Array(taxonomy.size);
     for (const name of record.labels) this.tuned[taxonomy.numbers.get(name)] = 1;
   }

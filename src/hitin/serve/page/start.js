@@ -91,7 +91,7 @@ async function classify(isAgain = false) {
       return;
     }
     controls.answered(decisions);
-    use(new Answer(taxonomy, record, decisions), `${counted(text.length, 'character')}, answered in ${number(Math.ceil(performance.now() - started))} ms`);
+    use(new Answer(taxonomy, record), `${counted(text.length, 'character')}, answered in ${number(Math.ceil(performance.now() - started))} ms`);
   } catch (error) {
     if (isAborted(error)) return;
     use(null, ''); // the answer of before is not that of this text
