@@ -50,7 +50,7 @@ def _in_the_way(folder: Path) -> Iterator[Path]:
     training = folder / TRAINING
     if _is_there(training) and not training.is_dir():
         yield training
-    if _is_there(training / LOG) and not is_log(training / LOG):
+    if _is_there(training / LOG) and not (training / LOG).is_dir() and not is_log(training / LOG):
         yield training / LOG
     yield from (path for path in kept_weights(training) if not is_ours(path))
     yield from _other_baselines(training / BASELINES)
