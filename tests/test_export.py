@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from hitin import HierarchicalTextClassifier
@@ -140,6 +141,19 @@ def test_a_file_that_is_not_the_one_exported_is_told(name: str, spoil: str, mode
 def test_a_graph_that_cannot_be_loaded_is_told_even_with_the_right_checksum(content: bytes, model: Path) -> None:
     path = model / "onnx" / GRAPH
     path.write_bytes(content)
+    resign(model / "onnx")
+    assert refused(model / "onnx", "damaged-model").file == str(path)
+
+
+def test_a_graph_that_cannot_be_run_with_several_documents_is_told(model: Path) -> None:
+    path = model / "onnx" / GRAPH
+    found = onnx.load(path)
+    for node in found.graph.node:
+        node.output[:] = ["inner" if output == "logits" else output for output in node.output]
+    labels = found.graph.output[0].type.tensor_type.shape.dim[1].dim_value
+    found.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, labels]), "one"))
+    found.graph.node.append(onnx.helper.make_node("Reshape", ["inner", "one"], ["logits"]))
+    onnx.save(found, path)
     resign(model / "onnx")
     assert refused(model / "onnx", "damaged-model").file == str(path)
 
