@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from hitin.console import command
 from hitin.documents import Document, Keys, documents_of
 from hitin.errors import InputError, counted, listed
-from hitin.files import STANDARD_INPUT, FileProgress
+from hitin.files import STANDARD_INPUT, FileProgress, name_of
 from hitin.inputs import Documents, check_labelled
 from hitin.labels import DELIMITER, LabelReader, LabelSet, unknown_label
 from hitin.launching import has_launcher
@@ -94,9 +94,8 @@ def read_data(
             check_labelled(len(documents.texts), any(documents.labels), name, files)
     if not any(text.strip() and ids for text, ids in zip(*train, strict=True)):
         remedy = "Is the right key or column taken for the texts?"
-        raise InputError(
-            "no training document has both a text and a label", kind="no-texts", file=train_files[0], remedy=remedy
-        )
+        problem = "no training document has both a text and a label"
+        raise InputError(problem, kind="no-texts", file=name_of(train_files[0]), remedy=remedy)
     found = [*doubts(taxonomy, train, val)]
     if found:
         again = command("check", taxonomy_file, *train_files, *val_files, *reading.options)

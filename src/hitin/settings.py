@@ -354,15 +354,14 @@ def _check_negatives(run: Run) -> None:
 
 def idle_options(run: Run) -> dict[str, tuple[str, str]]:
     """Options that are not as usual and mean nothing beside the others: what is wrong with each, and the remedy."""
-    name, method = printable(run.encoder_name), run.method
-    found = {}
+    method, found = run.method, {}
     if not isinstance(run.encoder, TransformerSettings):
-        problem = "{} goes with a transformer as the text encoder, not with " + name
+        problem = f"goes with a transformer as the text encoder, not with {run.encoder_name}"
         if run.training.shard:
-            found["shard"] = (problem.format("shard"), "Leave it out: there is little to share out.")
+            found["shard"] = (f"shard {problem}", "Leave it out: there is little to share out.")
         if run.training.layer_decay != 1:
             remedy = "Leave it out: encoder_learning_rate is for the whole of it."
-            found["layer_decay"] = (problem.format("layer_decay"), remedy)
+            found["layer_decay"] = (f"layer_decay {problem}", remedy)
     if run.training.sync_norm and getattr(method, "norm", None) != "batch":
         problem = "sync_norm is for the method hitin with norm=batch: nothing else looks at a whole batch"
         found["sync_norm"] = (problem, "Leave it out.")
