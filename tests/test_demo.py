@@ -95,6 +95,20 @@ def test_an_interrupted_demo_goes_on_and_a_finished_one_can_be_repeated(
     assert again.stdout.splitlines()[0] == other.stdout.splitlines()[0]
 
 
+@pytest.mark.parametrize("name", ["data/train.jsonl", "model/model.safetensors", "metrics.json", "about.txt"])
+def test_a_folder_with_files_of_ones_own_is_left_as_it_is(name: str, run: Run, tmp_path: Path) -> None:
+    own = tmp_path / "own" / name
+    own.parent.mkdir(parents=True)
+    own.write_text("mine")
+    refused = run("demo", "--out", tmp_path / "own")
+    assert refused.exit_code == 2
+    assert own.read_text() == "mine"
+    taken = tmp_path / "own" / Path(name).parts[0]
+    assert f"{taken}: this belongs to no demo" in " ".join(refused.stderr.split())
+    assert "--out" in refused.stderr
+    assert [path for path in (tmp_path / "own").rglob("*") if path.is_file()] == [own]
+
+
 def test_where_nothing_is_sure_the_most_probable_path_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     taxonomy = Taxonomy.from_edges([("A", "B"), ("A", "C"), ("D", "E")])
     classifier = HierarchicalTextClassifier(taxonomy, hidden=4, embedding=8, filters=4, width=4, epochs=1)

@@ -24,12 +24,16 @@ from hitin.model_folder import CARD
 from hitin.names import PATH_SEPARATOR
 from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
-from hitin.writing import check_writable, write_text
+from hitin.writing import check_writable, is_there, write_text
 
 PRESET = "icd10"
+ABOUT = "about.txt"
+DATA = "data"
+MODEL = "model"
 METRICS = "metrics.json"
 REPORT = "report.html"
 BASELINE = "linear"
+_MARK = "This folder was made by `hitin demo`. The next one here replaces its files.\n"
 PHRASES = (
     "sugar disease with kidney damage",
     "heart failure with swollen legs",
@@ -73,7 +77,7 @@ class Demo:
 def run_demo(out: str | Path, watcher: Watcher, *, device: str = "auto", **options: object) -> Demo:
     """Write the data, train (or go on with an interrupted training), score, guess; all files stand in `out`."""
     folder = Path(out)
-    check_writable(folder / METRICS)
+    _check_place(folder)
     task = prepare(
         str(model_folder(folder)),
         overwrite=True,
@@ -82,7 +86,8 @@ def run_demo(out: str | Path, watcher: Watcher, *, device: str = "auto", **optio
         baselines=[BASELINE],
     )
     watcher.note("writing ICD-10-CM")
-    files = write_icd10(folder / "data")
+    write_text(folder / ABOUT, [_MARK])
+    files = write_icd10(folder / DATA)
     classifier = _trained(task, files, watcher)
     baselines = load_baselines(str(model_folder(folder)), (), device=device)
     scored = evaluate_files(classifier, [str(files.test)], Reading(), baselines=baselines, wants_report=True)
@@ -93,7 +98,29 @@ def run_demo(out: str | Path, watcher: Watcher, *, device: str = "auto", **optio
 
 
 def model_folder(out: str | Path) -> Path:
-    return Path(out) / "model"
+    return Path(out) / MODEL
+
+
+def _check_place(folder: Path) -> None:
+    """Refuse a folder that is no earlier demo's, for what a demo there would replace."""
+    check_writable(folder / METRICS)
+    if _is_mark(folder / ABOUT):
+        return
+    for path in (folder / name for name in (ABOUT, DATA, MODEL, METRICS, REPORT)):
+        if is_there(path):
+            raise InputError(
+                "this belongs to no demo, and a demo in this folder would replace it",
+                kind="file-exists",
+                file=str(path),
+                remedy="Choose another folder with --out, such as a new one.",
+            )
+
+
+def _is_mark(path: Path) -> bool:
+    try:
+        return path.is_file() and path.read_bytes() == _MARK.encode()
+    except OSError:
+        return False
 
 
 def _trained(task: Task, files: DataFiles, watcher: Watcher) -> HierarchicalTextClassifier:
