@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -63,6 +64,31 @@ def test_parameters_can_be_set_and_are_shown() -> None:
     assert "height=4" in repr(made)
     assert "encoder" not in repr(made)
     assert "array" in repr(made.set_params(kernels=np.array([1, 2])))
+
+
+def test_settings_are_attributes_and_copies_have_their_own() -> None:
+    one = classifier(epochs=3)
+    other = copy.copy(one)
+    other.epochs = 1
+    other.height = 3
+    assert (one.epochs, other.epochs) == (3, 1)
+    assert one.get_params() == classifier(epochs=3).get_params()
+    assert len(other.fit(TEXTS, NAMES).history_.epochs) == 1
+    assert other.model_.run.to_dict()["method"]["height"] == 3
+    with pytest.raises(AttributeError, match="no attribute 'hieght'"):
+        _ = other.hieght
+
+
+class _Own(HierarchicalTextClassifier):
+    def __init__(self, taxonomy: Taxonomy | None = None, *, extra: int = 1, **options: Any) -> None:
+        super().__init__(taxonomy, **options)
+        self.extra = extra
+
+
+def test_a_class_derived_from_it_keeps_its_own_parameters() -> None:
+    one = clone(_Own(TAXONOMY, extra=5, method="flat", epochs=2))
+    assert (one.extra, one.method, one.epochs) == (5, "flat", 2)
+    assert one.set_params(extra=6).extra == 6
 
 
 def test_scores_by_cross_validation() -> None:
@@ -130,7 +156,12 @@ def shapes() -> dict[str, Any]:
         "matrix without ancestors": indicators(NAMES) * (TAXONOMY.child_counts == 0),
         "sparse matrix": scipy.sparse.csr_matrix(table),
         "sparse array by columns": scipy.sparse.csc_array(table.astype(np.float32)),
+        "matrix of objects": table.astype(object),
+        "tensor": torch.tensor(table),
         "frame in another order": frame[sorted(frame.columns)],
+        "frame that may have gaps": frame.astype("Int64"),
+        "frame of several kinds": frame.astype({TAXONOMY.labels[0]: bool}),
+        "blanks around names": [f" {labels[0]} " for labels in NAMES],
     }
 
 
@@ -174,7 +205,10 @@ def test_numbers_can_be_names() -> None:
         (np.full((2, 8), np.nan), "holds nan"),
         (scipy.sparse.csr_matrix(np.full((2, 8), -1.0)), "holds -1.0"),
         (pd.DataFrame(np.zeros((2, 8))), "missing: Animal"),
-        (pd.DataFrame(np.full((2, 8), "Cat"), columns=TAXONOMY.labels), "a whole DataFrame"),
+        (pd.DataFrame(np.full((2, 8), "Cat"), columns=TAXONOMY.labels), "cells without a number"),
+        (pd.DataFrame([[None] * 8] * 2, columns=TAXONOMY.labels), "cells without a number"),
+        ([{"Cat": 1}, {"Cat": 0}], "document 1: the labels of a document are"),
+        ([b"Cat", b"Dog"], "document 1: the labels of a document are"),
         ({"Cat": 1, "Dog": 1}, "a whole dict"),
         (pd.DataFrame(np.zeros((2, 9)), columns=[*TAXONOMY.labels, "More"]), "unknown: More"),
     ],
@@ -192,6 +226,7 @@ def test_wrong_texts_are_told() -> None:
         (["a", None], "document 2: a text is None"),
         (pd.DataFrame({"text": ["mew", "bark"]}), r"a whole DataFrame(.|\n)*df\[\"text\"\]"),
         ({"mew": 1, "bark": 2}, "a whole dict"),
+        ({"mew", "bark"}, "a set, which has no order"),
     ):
         with pytest.raises(InputError, match=message):
             classifier().fit(texts, ["Cat", "Dog"])  # type: ignore[arg-type]
@@ -212,7 +247,7 @@ def test_without_validation_documents_the_policy_is_the_one_asked_for_and_the_re
 
 @pytest.mark.parametrize("validation", [["mew"], (["mew"], None), ["mew", "bark", "fin"], "mew", 5])
 def test_validation_without_labels_is_told(validation: Any) -> None:
-    with pytest.raises(InputError, match="validation documents need labels"):
+    with pytest.raises(InputError, match="validation is no pair of texts and labels"):
         classifier().fit(TEXTS, NAMES, validation)
 
 
@@ -369,6 +404,47 @@ def test_what_was_loaded_can_be_cloned_and_trained_again(trained: HierarchicalTe
     assert again.get_params() == loaded.get_params()
     with pytest.raises(InputError, match="no device"):
         HierarchicalTextClassifier.load(tmp_path, device="cuda:42")
+
+
+def test_the_scores_of_validation_documents_are_saved_again_from_wherever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted(40, epochs=1, validation=0.3).save(tmp_path / "model")
+    monkeypatch.chdir(tmp_path)
+    loaded = HierarchicalTextClassifier.load("model", device="cpu")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    loaded.save("copy")
+    name = "validation.safetensors"
+    assert (tmp_path / "below" / "copy" / name).read_bytes() == (tmp_path / "model" / name).read_bytes()
+    (tmp_path / "model" / name).unlink()
+    with pytest.warns(InputWarning, match="scores of validation documents are lost"):
+        loaded.save("other")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (Documents([], []), "no training documents"),
+        (Documents(["mew"], [(0, 1), (0, 2)]), "1 training texts and 2 sets of labels"),
+        (Documents(["mew"], [(0, 99)]), "has the labels"),
+        (Documents(["mew"], [(-1,)]), "has the labels"),
+        (Documents(["mew"], [(TAXONOMY.index("Cat"),)]), "all ancestors included"),
+    ],
+)
+def test_numbers_of_labels_are_checked_before_training(given: Documents, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        classifier().fit_documents(given, None)
+    with pytest.raises(InputError, match=message.replace("training", "validation")):
+        classifier().fit_documents(Documents(["mew"], [(0, 1)]), given)
+
+
+def test_texts_to_score_are_checked(trained: HierarchicalTextClassifier) -> None:
+    with pytest.raises(InputError, match=r"Write \[text\]"):
+        trained.scored("mew")
+    with pytest.raises(InputError, match="a text is None"):
+        trained.scored([None])  # type: ignore[list-item]
+    assert np.array_equal(trained.scored(iter(["mew"])).given, trained.scored(["mew"]).given)
 
 
 # Decisions.

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -77,6 +78,12 @@ def test_an_export_gives_the_probabilities_and_labels_of_its_model(original: Pat
     np.testing.assert_allclose(by_onnx.predict_proba(texts), by_torch.predict_proba(texts), atol=1e-4)
     assert by_onnx.predict(texts) == by_torch.predict(texts)
     assert by_onnx.predict([]) == []
+
+
+def test_an_export_can_be_sent_to_another_process(original: Path) -> None:
+    one = load(original / "onnx")
+    other = pickle.loads(pickle.dumps(one))
+    assert np.array_equal(one.predict_proba(TEXTS), other.predict_proba(TEXTS))
 
 
 def test_an_export_is_evaluated_like_its_model(original: Path) -> None:

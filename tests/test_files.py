@@ -226,6 +226,13 @@ def test_a_missing_library_names_the_extra_that_brings_it() -> None:
         need("a_library_that_is_not_there", extra="fast", purpose="This")
 
 
+def test_a_library_that_is_broken_is_not_said_to_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a_broken_library.py").write_text("import a_library_below\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(MissingExtraError, match=r"cannot be imported \(No module named 'a_library_below'\)"):
+        need("a_broken_library", extra="fast", purpose="This")
+
+
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
 def test_the_same_text_becomes_the_same_bytes_whenever_it_is_compressed(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -168,6 +168,8 @@ def test_a_missing_package_is_told_with_its_extra(tmp_path: Path, run: Run, monk
     result = run("data", "icd10", "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert "pip install 'hitin[demo]'" in result.stderr
+    monkeypatch.setitem(sys.modules, "sklearn", None)  # which the demo needs, too
+    assert "pip install 'hitin[demo]'" in run("demo", "--out", tmp_path / "out").stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -22,6 +22,7 @@ from hitin.inputs import (
     Documents,
     LabelIds,
     Labels,
+    check_documents,
     chunks,
     documents_of,
     hold_out,
@@ -43,11 +44,12 @@ from hitin.model_folder import (
 )
 from hitin.model_kinds import kind_of
 from hitin.model_place import check_place
-from hitin.settings import Run
+from hitin.settings import Run, all_options
 from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
 from hitin.training.loop import finish
 from hitin.training.progress import History
+from hitin.validation_scores import FILE as VALIDATION
 from hitin.validation_scores import ValidationScores, load_validation
 
 Resume = Literal["auto", "never"]
@@ -91,6 +93,19 @@ class HierarchicalTextClassifier:
         self.device = device
         self._options = dict(options)
 
+    def __getattr__(self, name: str) -> Any:
+        """A setting that was given."""
+        options = self.__dict__.get("_options", {})
+        if name not in options:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return options[name]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in all_options() and name not in _parameters(type(self)):
+            self._options = self._options | {name: value}
+        else:
+            super().__setattr__(name, value)
+
     def __repr__(self) -> str:
         params = self.get_params()
         given = [f"{name}={value!r}" for name, value in params.items() if value is not None]
@@ -100,15 +115,15 @@ class HierarchicalTextClassifier:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """What it was made with."""
-        return {name: getattr(self, name) for name in _NAMED} | self._options
+        return {name: getattr(self, name) for name in _parameters(type(self))} | self._options
 
     def set_params(self, **params: Any) -> Self:
         """Change what it was made with."""
         for name, value in params.items():
-            if name in _NAMED:
+            if name in _parameters(type(self)):
                 setattr(self, name, value)
             else:
-                self._options[name] = value
+                self._options = self._options | {name: value}  # a copy of the classifier has the same until then
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -164,6 +179,9 @@ class HierarchicalTextClassifier:
     ) -> Self:
         """`fit`, where labels are the taxonomy's numbers already, ancestors included. Nothing is held out."""
         taxonomy, run = self._ready(out, resume)
+        check_documents(taxonomy, given, "training")
+        if held is not None:
+            check_documents(taxonomy, held, "validation")
         self._fit(taxonomy, run, given, held, out, resume, watcher)
         return self
 
@@ -174,7 +192,9 @@ class HierarchicalTextClassifier:
         if out is not None and is_main_process():
             check_place(Path(out))
         taxonomy = self._read_taxonomy()
-        return taxonomy, Run.of(method=self.method, encoder=self.encoder, preset=self.preset, **self._options)
+        run = Run.of(method=self.method, encoder=self.encoder, preset=self.preset, **self._options)
+        kind_of(run).check_needs(run)
+        return taxonomy, run
 
     def _fit(
         self,
@@ -269,9 +289,9 @@ class HierarchicalTextClassifier:
         ]
         return np.concatenate([np.empty((0, len(model.taxonomy)), dtype=np.float32), *found])
 
-    def scored(self, texts: Sequence[str]) -> ScoredTexts:
+    def scored(self, texts: Iterable[str]) -> ScoredTexts:
         """The probabilities of some texts, and the labels they are given."""
-        return self.decided(self._fitted().logits(texts))
+        return self.decided(self._fitted().logits(list(texts_of(texts))))
 
     def decided(self, logits: NDArray[np.float32], decisions: Decisions | None = None) -> ScoredTexts:
         """`scored`, where the model's logits are known already; perhaps by other decisions than the model's own."""
@@ -337,11 +357,12 @@ class HierarchicalTextClassifier:
             return getattr(self, "validation_", None)
         try:
             return load_validation(self._source[0], self.taxonomy_, self._source[1])
-        except InputError:  # there are none, or those of another model
+        except InputError as error:  # they were there, and are gone, or those of another model
+            warnings.warn(f"the scores of validation documents are lost: {error}", InputWarning, stacklevel=4)
             return None
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str = "auto") -> "HierarchicalTextClassifier":
+    def load(cls, folder: str | Path, *, device: str = "auto") -> Self:
         """The model of a folder, also of one that was exported, which onnxruntime computes."""
         if is_export(Path(folder)):
             return cls.load_export(folder, device=device)
@@ -350,13 +371,12 @@ class HierarchicalTextClassifier:
         loaded = cls._of_model(model, device)
         model.to(chosen)
         loaded._set(model, decisions, history)
-        loaded._source = Path(folder), fingerprint_of(Path(folder))
+        if Path(folder, VALIDATION).is_file():
+            loaded._source = Path(folder).resolve(), fingerprint_of(Path(folder))
         return loaded
 
     @classmethod
-    def load_export(
-        cls, folder: str | Path, *, device: str = "auto", model_folder: str | Path | None = None
-    ) -> "HierarchicalTextClassifier":
+    def load_export(cls, folder: str | Path, *, device: str = "auto", model_folder: str | Path | None = None) -> Self:
         """An exported model, with its own decisions or with those and the history of the model it was made from."""
         from hitin.export.model import OnnxModel
 
@@ -367,7 +387,7 @@ class HierarchicalTextClassifier:
         return loaded
 
     @classmethod
-    def _of_model(cls, model: Model, device: str) -> "HierarchicalTextClassifier":
+    def _of_model(cls, model: Model, device: str) -> Self:
         """One with the settings that a model was trained with."""
         options = {name: value for section in model.run.to_dict().values() for name, value in section.items()}
         return cls(model.taxonomy, device=device, **options)
@@ -394,11 +414,12 @@ class HierarchicalTextClassifier:
         return self.taxonomy if isinstance(self.taxonomy, Taxonomy) else Taxonomy.read(self.taxonomy)
 
 
-_NAMED = tuple(
-    name
-    for name, parameter in inspect.signature(HierarchicalTextClassifier.__init__).parameters.items()
-    if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD
-)
+def _parameters(kind: type) -> tuple[str, ...]:
+    """What a classifier is made with by name, also one that someone derived."""
+    made = (vars(each)["__init__"] for each in kind.__mro__[:-1] if "__init__" in vars(each))
+    found = (inspect.signature(each).parameters.values() for each in made)
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return tuple(dict.fromkeys(each.name for some in found for each in list(some)[1:] if each.kind in named))
 
 
 def _tell_unheeded(settings: DecisionSettings, watcher: Watcher | None) -> None:

@@ -11,6 +11,8 @@ def need(module: str, *, extra: str, purpose: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError as error:
+        is_missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
+        problem = "is not installed" if is_missing else f"cannot be imported ({error})"
         raise MissingExtraError(
-            f"{purpose} needs {module}, which is not installed.\nInstall it with: pip install 'hitin[{extra}]'"
+            f"{purpose} needs {module}, which {problem}.\nInstall it with: pip install 'hitin[{extra}]'"
         ) from error

@@ -1,7 +1,7 @@
 """What a classifier is given in Python: texts and labels in the shapes that people have; documents held out."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from hashlib import blake2b
 from itertools import islice, pairwise, zip_longest
 from typing import Any, NamedTuple, TypeVar
@@ -51,6 +51,8 @@ def texts_of(texts: Iterable[str]) -> Iterator[str]:
         raise InputError(
             "one text was given where a list of texts is expected", kind="bad-documents", remedy="Write [text]."
         )
+    if isinstance(texts, Set):
+        raise InputError("the texts are a set, which has no order", kind="bad-documents", remedy="Give a list of them.")
     for number, text in enumerate(_iterable(texts, "the texts are"), start=1):
         if not isinstance(text, str):
             raise InputError(f"a text is {shown(text)}", kind="bad-documents", line=number, remedy="Texts are strings.")
@@ -100,11 +102,29 @@ def documents_of(taxonomy: Taxonomy, texts: Iterable[str], labels: Iterable[Labe
     return documents
 
 
+def check_documents(taxonomy: Taxonomy, documents: Documents, what: str) -> None:
+    """Refuse documents that `documents_of` would not have made."""
+    if len(documents.texts) != len(documents.labels):
+        raise InputError(
+            f"there are {len(documents.texts)} {what} texts and {len(documents.labels)} sets of labels",
+            kind="bad-documents",
+            remedy="Each text needs its labels, in the same order.",
+        )
+    check_labelled(len(documents.texts), any(documents.labels), what)
+    for ids in set(documents.labels):
+        if ids and (min(ids) < 0 or max(ids) >= len(taxonomy) or taxonomy.closure(ids) != ids):
+            raise InputError(
+                f"a {what} document has the labels {shown(ids)}",
+                kind="bad-labels",
+                remedy="They are numbers of the taxonomy in rising order, all ancestors included: taxonomy.closure.",
+            )
+
+
 def validation_of(taxonomy: Taxonomy, validation: object) -> Documents:
     """The validation documents: a pair of texts and labels."""
     if not isinstance(validation, list | tuple) or len(validation) != 2 or validation[1] is None:
         raise InputError(
-            "validation documents need labels", kind="bad-documents", remedy="Give a pair: validation=(texts, labels)."
+            "validation is no pair of texts and labels", kind="bad-documents", remedy="Write (texts, labels)."
         )
     return documents_of(taxonomy, validation[0], validation[1], "validation")
 
@@ -182,6 +202,10 @@ def _matrix_rows(taxonomy: Taxonomy, labels: Any) -> Iterator[list[int]] | None:
     """Where the 1s of a matrix are, row by row; `None` if the labels are no matrix of numbers."""
     if hasattr(labels, "columns"):  # of pandas, which may name them in another order
         labels = _named_columns(taxonomy, labels)
+    elif hasattr(labels, "detach"):  # of torch
+        labels = labels.detach().cpu().numpy()
+    if isinstance(labels, np.ndarray) and labels.dtype == object:
+        labels = _numbers(labels)
     if len(getattr(labels, "shape", ())) != 2 or np.dtype(labels.dtype).kind not in "biuf":
         return None
     if labels.shape[1] != len(taxonomy):
@@ -192,6 +216,13 @@ def _matrix_rows(taxonomy: Taxonomy, labels: Any) -> Iterator[list[int]] | None:
             remedy="It needs a column for each label, in the order of the taxonomy.",
         )
     return _sparse_rows(labels.tocsr()) if hasattr(labels, "tocsr") else map(_ones, np.asarray(labels))
+
+
+def _numbers(values: Any) -> Any:
+    """An array of Python's objects as numbers, where all are."""
+    array = np.asarray(values)
+    is_number = all(isinstance(value, int | float | np.number | np.bool_) for value in array.flat)
+    return array.astype(float) if array.ndim == 2 and is_number else values
 
 
 def _sparse_rows(matrix: Any) -> Iterator[list[int]]:
@@ -224,4 +255,13 @@ def _named_columns(taxonomy: Taxonomy, table: Any) -> NDArray[Any]:
             kind="bad-labels",
             remedy="It needs a column for each label, called by its name.",
         )
-    return np.asarray(table[[columns[label] for label in taxonomy.labels]])
+    found: NDArray[Any] = np.asarray(table[[columns[label] for label in taxonomy.labels]])
+    if found.dtype == object:  # of several kinds of columns, or of those that may have gaps
+        found = _numbers(found)
+    if found.dtype == object:
+        raise InputError(
+            "the table of labels has cells without a number",
+            kind="bad-labels",
+            remedy="1 says that a document has a label, 0 not.",
+        )
+    return found

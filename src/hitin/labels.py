@@ -1,7 +1,7 @@
 """The labels of a document, as people write them, to the numbers of a taxonomy, ancestors included."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
 from heapq import nlargest
@@ -83,6 +83,12 @@ class LabelReader:
 
     def read(self, labels: str | Iterable[object]) -> LabelSet:
         """The numbers of the labels and of all their ancestors."""
+        if isinstance(labels, Mapping | bytes):  # which would be read as all of its keys, or as numbers
+            raise InputError(
+                f"the labels of a document are {shown(labels)}",
+                kind="bad-labels",
+                remedy="Give a name, or a list of names.",
+            )
         given: set[int] = set()
         unknown: list[str] = []
         for label in (labels,) if isinstance(labels, str) else labels:
@@ -95,7 +101,7 @@ class LabelReader:
         found = self._known.get(label)
         if found is not None:
             return found
-        label = composed(label)
+        label = composed(label.strip())
         found = self._look_up(label)
         if found is None:
             pieces = names_in(label, self._delimiter)

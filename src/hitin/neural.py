@@ -36,6 +36,7 @@ from hitin.methods.interface import Facts, Method
 from hitin.model import Advance, Model
 from hitin.names import PATH_SEPARATOR
 from hitin.network import Network, for_use, logits_of
+from hitin.own_process import process_to_itself
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.teaching import check_teacher, judgements
@@ -93,6 +94,7 @@ class NeuralModel(Model):
             check_teacher()
 
     @classmethod
+    @process_to_itself()
     def trained(
         cls,
         taxonomy: Taxonomy,

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
-from threading import Barrier
+from threading import Barrier, Lock
 from typing import TypeVar
 
 import torch
@@ -18,6 +18,7 @@ import torch
 T = TypeVar("T")
 R = TypeVar("R")
 _AT_ONCE = 4  # batches, each of which holds memory
+_POOLING = Lock()
 
 
 def side_by_side(work: Callable[[T], R], items: Sequence[T]) -> Generator[tuple[T, R]]:
@@ -25,13 +26,15 @@ def side_by_side(work: Callable[[T], R], items: Sequence[T]) -> Generator[tuple[
 
     A thread has its own modes of torch: `work` says itself that it needs no gradients.
     """
-    cores = torch.get_num_threads()
+    with _POOLING:  # while threads begin, torch may say another number
+        cores = torch.get_num_threads()
     workers = min(cores, _AT_ONCE)
     if workers < 2 or len(items) < 2 * workers:
         for item in items:
             yield item, work(item)
         return
-    pool = _pool(workers, cores, os.getpid())
+    with _POOLING:
+        pool = _pool(workers, cores, os.getpid())
     waiting: deque[tuple[T, Future[R]]] = deque()
     try:
         for item in items:

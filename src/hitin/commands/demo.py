@@ -16,15 +16,16 @@ from hitin.commands.scoring import Scored, evaluate_files, load_baselines, score
 from hitin.commands.training import Task, prepare, train_model
 from hitin.console import command
 from hitin.datasets.files import DataFiles
-from hitin.datasets.icd10 import write_icd10
+from hitin.datasets.icd10 import check_needs, write_icd10
 from hitin.errors import InputError, counted, printable
 from hitin.estimator import HierarchicalTextClassifier
+from hitin.files import is_there
 from hitin.labelled import Reading, read_data
 from hitin.model_folder import CARD
 from hitin.names import PATH_SEPARATOR
 from hitin.taxonomy import Taxonomy
 from hitin.training.log import Watcher
-from hitin.writing import check_writable, is_there, write_text
+from hitin.writing import check_writable, write_text
 
 PRESET = "icd10"
 ABOUT = "about.txt"
@@ -77,6 +78,7 @@ class Demo:
 def run_demo(out: str | Path, watcher: Watcher, *, device: str = "auto", **options: object) -> Demo:
     """Write the data, train (or go on with an interrupted training), score, guess; all files stand in `out`."""
     folder = Path(out)
+    check_needs()
     _check_place(folder)
     task = prepare(
         str(model_folder(folder)),

@@ -70,6 +70,11 @@ def icd10(characters: int = CATEGORY) -> Icd10:
     return Icd10(Taxonomy.from_paths(known_paths.values()), train, _half(terms, "val"), _half(terms, "test"))
 
 
+def check_needs() -> None:
+    """Whether what it needs is installed."""
+    _package()
+
+
 def _package() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # it loads its files the old way

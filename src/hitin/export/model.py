@@ -90,6 +90,17 @@ class OnnxModel(Model):
             return np.arange(len(prepared))[:, None]
         return scoring_batches(prepared, CPU_TOKENS_AT_ONCE)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process: a session cannot be sent there, so that it is opened again."""
+        return self.__dict__ | {"graph": self.graph.absolute(), "session": self._place()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.session = open_session(self.graph, len(self.taxonomy), state["session"])
+
+    def _place(self) -> str:
+        return "cuda" if self.session.get_providers()[0] == _CUDA else "cpu"
+
     def to(self, device: torch.device) -> None:
         self.session = open_session(self.graph, len(self.taxonomy), str(device))
 

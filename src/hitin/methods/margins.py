@@ -140,7 +140,7 @@ def _fit(rows: Any, members: NDArray[np.int32], settings: LinearSettings) -> _Fi
         return _Fitted(np.empty(0, np.float32), np.empty(0, np.int32), certain, True)
     targets = np.zeros(rows.shape[0], dtype=np.int8)
     targets[members] = 1
-    machine = _svm().LinearSVC(C=settings.cost, dual=False, tol=_TOLERANCE, max_iter=_MOST_STEPS)
+    machine = _svm().LinearSVC(C=settings.cost, dual=False, tol=_TOLERANCE, max_iter=_MOST_STEPS, random_state=0)
     weights = machine.fit(rows, targets).coef_[0]
     kept = np.flatnonzero((np.abs(weights) >= settings.prune) & (weights != 0))
     values = (SCALE * weights[kept]).astype(np.float32)

@@ -1,6 +1,6 @@
 """`Taxonomy`: the labels, which stands under which, and the arrays that everything else computes with."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -77,7 +77,7 @@ class Taxonomy:
 
     @classmethod
     def from_edges(
-        cls, edges: Iterable[tuple[object, object]], *, labels: Iterable[object] = (), root: str | None = ROOT
+        cls, edges: Iterable[Iterable[object]], *, labels: Iterable[object] = (), root: str | None = ROOT
     ) -> "Taxonomy":
         """From `(parent, child)` pairs of names. A parent of `None` is the top; `labels` adds lone labels."""
         from hitin.taxonomy.builder import TaxonomyBuilder
@@ -106,7 +106,7 @@ class Taxonomy:
     @classmethod
     def from_nested(
         cls,
-        nested: Mapping[str, object] | list[object],
+        nested: Mapping[str, object] | Sequence[object],
         *,
         homonyms: "Homonyms" = "merge",
         root: str | None = ROOT,

@@ -10,14 +10,16 @@ from typing import Any, Self
 from hitin.launching import has_launcher
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_USUAL = (signal.SIG_DFL, signal.default_int_handler)
 _ECHO = 2.0  # seconds in which a launcher passes a signal on that a process may have got already
 
 
 class Interrupts:
     """Within it, the first signal only sets `wanted`; a second one interrupts at once.
 
-    A signal that no one has looked at by the end is not lost. Where a launcher started this process, the same signal
-    may come twice, and an end of the launcher itself is one, too.
+    Signals that the caller ignores, or handles in its own way, stay as they are. A signal that no one has looked at by
+    the end is not lost. Where a launcher started this process, the same signal may come twice, and an end of the
+    launcher itself is one, too.
     """
 
     def __init__(self) -> None:
@@ -35,15 +37,15 @@ class Interrupts:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():  # elsewhere signals do not arrive
             for number in _SIGNALS:
-                self._before[number] = signal.signal(number, self._note)
+                if signal.getsignal(number) in _USUAL:
+                    self._before[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, handler in self._before.items():
-            if handler is not None:  # it was not set from Python
-                signal.signal(number, handler)
+            signal.signal(number, handler)
         if kind is None:
             self.check()
 
