@@ -5,9 +5,10 @@ import io
 import json
 import math
 import re
+import zlib
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -21,9 +22,12 @@ from hitin.errors import InputError
 from hitin.metrics import Tally
 from hitin.report import About, Report, ReportBuilder, ReportDocument, report_files
 from hitin.report.confusions import SiblingConfusions
-from tests.browser import in_a_browser
-from tests.report_harness import ABOUT, Answers, answers, browse, picture_bytes
+from tests.browser import Pages, in_a_browser
+from tests.report_harness import ABOUT, Answers, answers, assert_edges, browse, picture_bytes, shown
 from tests.strategies import taxonomies
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 TOPICS = Taxonomy.from_edges(
     [
@@ -360,6 +364,8 @@ def test_the_page_shows_scores_levels_points_and_what_is_searched_for(tmp_path: 
         "hierarchical_f1",
         "samples_f1",
         "exact_match",
+        "hierarchical_precision",
+        "hierarchical_recall",
     }
     for name, value, intervals in seen["cards"]:
         assert float(value) == pytest.approx(100 * scores[name], abs=0.051)
@@ -437,6 +443,41 @@ def test_the_tree_is_walked_with_the_keyboard_and_documents_are_filtered(tmp_pat
     assert seen["surprising"] == ["test.jsonl:2"]
     assert len(seen["all"]) == 4
     assert sorted(seen["of"]) == ["test.jsonl:3", "test.jsonl:4"]
+
+
+@in_a_browser
+def test_a_search_follows_the_order_shown_and_the_order_of_the_taxonomy_comes_back(tmp_path: Path) -> None:
+    script = """
+    const order = value => type('#order', value, 'change'), matches = () => [...new Set(texts('.match .name'))];
+    const seen = { before: rows().map(name) };
+    type('#query', 'label 1'); await tick(); seen.matches = [text('#found'), matches()];
+    document.querySelector('#next').click(); const current = text('.current .name');
+    order('f1'); seen.sorted = matches(); seen.kept = [text('#found'), text('.current .name') === current];
+    const walk = () => { document.querySelector('#next').click(); return text('.current .name'); };
+    seen.walked = seen.sorted.map(walk);
+    order('taxonomy'); seen.back = matches();
+    document.querySelector('#close-all').click(); seen.after = rows().map(name);
+    return seen;
+    """
+    seen = browse(answers(120, 300).report().to_html(), tmp_path, script)
+    many = sum("1" in str(number) for number in range(120))
+    assert seen["matches"][0] == f"1 of {many} matches"
+    assert len(seen["matches"][1]) == len(seen["sorted"]) == many
+    assert seen["sorted"] != seen["matches"][1] == seen["back"]
+    place = seen["sorted"].index(seen["matches"][1][1])
+    assert seen["kept"] == [f"{place + 1} of {many} matches", True]
+    assert seen["walked"] == [*seen["sorted"][place + 1 :], *seen["sorted"][: place + 1]]
+    assert seen["after"] == seen["before"]
+
+
+_FILL = rb"([\d.]+) ([\d.]+) ([\d.]+) rg"
+
+
+def _inflated(stream: bytes) -> bytes:
+    try:
+        return zlib.decompress(stream)
+    except zlib.error:
+        return b""
 
 
 @in_a_browser

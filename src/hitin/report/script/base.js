@@ -77,7 +77,7 @@ const levelOf = new Int32Array(size);
 data.levelSizes.reduce((from, many, index) => levelOf.fill(index + 1, from, from + many) && from + many, 0);
 const depth = data.levelSizes.length;
 const roots = Array.from({ length: data.levelSizes[0] }, (_, label) => label);
-const childrenOf = label => (label < 0 ? roots : Array.from(list.subarray(start[label], start[label + 1])));
+const childrenOf = label => (label < 0 ? [...roots] : Array.from(list.subarray(start[label], start[label + 1])));
 
 const { actual, given, right } = data;
 const f1Of = label => (actual[label] ? 2 * right[label] / (actual[label] + given[label]) : null);

@@ -325,3 +325,4 @@ function drawTree() {
     if (tree.chosen >= 0) tree.show(tree.chosen);
   });
 }
+    searchAgain();
