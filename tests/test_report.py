@@ -470,6 +470,30 @@ def test_a_search_follows_the_order_shown_and_the_order_of_the_taxonomy_comes_ba
     assert seen["after"] == seen["before"]
 
 
+@in_a_browser
+def test_rounding_makes_nothing_perfect_nor_zero_that_is_not(page: "Page", tmp_path: Path) -> None:
+    given = {"Science": 0.95, "Physics": 0.95}
+    rows = [("Physics", given)] * 2994 + [("Physics", given | {"Physics": 0.8})] * 5
+    rows += [("Physics", given | {"Arts": 0.95}), ("Chemistry", {"Science": 0.95, "Chemistry": 0.95})]
+    report = told(rows + [("Chemistry", {})] * 2999).report()
+    shown(page, report.to_html(), tmp_path)
+    assert page.locator('[data-score="precision"] .value').inner_text().startswith(">99.9")
+    chemistry = page.locator(".row", has_text="Chemistry")
+    assert chemistry.locator(".score").text_content() == "<0.1"
+    recall = page.locator(".baselines tr", has=page.locator("th", has_text=re.compile("^Recall$")))
+    better = report.baselines[0].differences["recall"]  # type: ignore[index]
+    assert 0 < better.low < better.estimate < 0.0005
+    assert recall.locator(".verdict").inner_text() == "▲ 0.04 better"
+    assert re.fullmatch(r"\+0\.0[1-9] to \+0\.0[1-9]", recall.locator(".soft").inner_text())
+
+
+@in_a_browser
+def test_a_level_on_which_nothing_was_given_has_no_precision(page: "Page", tmp_path: Path) -> None:
+    shown(page, told([("Physics", {"Science": 0.9})]).report().to_html(), tmp_path)
+    cells = page.locator("#levels tbody tr").nth(1).locator("td")
+    assert cells.all_inner_texts()[3:5] == ["–", "0.0"]
+
+
 _FILL = rb"([\d.]+) ([\d.]+) ([\d.]+) rg"
 
 
