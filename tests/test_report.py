@@ -488,10 +488,60 @@ def test_rounding_makes_nothing_perfect_nor_zero_that_is_not(page: "Page", tmp_p
 
 
 @in_a_browser
+def test_after_more_confusions_are_shown_the_first_of_them_has_the_focus(page: "Page", tmp_path: Path) -> None:
+    edges = [(f"p{parent}", f"p{parent} c{child}") for parent in range(11) for child in range(8)]
+    taxonomy = Taxonomy.from_edges(edges)
+    wrong = [("p0 c0", f"p0 c{child}") for child in range(1, 8)] + [
+        (f"p{each} c0", f"p{each} c1") for each in range(11)
+    ]
+    tables = np.zeros((2, len(wrong), len(taxonomy)), dtype=np.bool_)
+    for number, pair in enumerate(wrong):
+        for table, label in zip(tables, pair, strict=True):
+            table[number, list(taxonomy.closure([taxonomy.index(label)]))] = True
+    truth, given = tables
+    report = Answers(taxonomy, [ReportDocument("x")] * len(wrong), given.astype(np.float32), given, truth).report()
+    shown(page, report.to_html(), tmp_path)
+    for words, place in (("Show 1 more pair", ".pair >> nth=6"), ("Show 1 more parent", ".group >> nth=10")):
+        page.get_by_role("button", name=words).press("Enter")
+        first = page.locator(place).get_by_role("button").first
+        assert first.evaluate("button => button === document.activeElement")
+
+
+@in_a_browser
 def test_a_level_on_which_nothing_was_given_has_no_precision(page: "Page", tmp_path: Path) -> None:
     shown(page, told([("Physics", {"Science": 0.9})]).report().to_html(), tmp_path)
     cells = page.locator("#levels tbody tr").nth(1).locator("td")
     assert cells.all_inner_texts()[3:5] == ["–", "0.0"]
+
+
+@in_a_browser
+def test_what_is_below_a_label_is_told_in_words_too(page: "Page", tmp_path: Path) -> None:
+    shown(page, FOUR.report().to_html(), tmp_path)
+    arts = page.locator(".row", has_text="Arts").locator("[role=gridcell]").nth(1)
+    assert arts.text_content() == "2 labels below by F1: 1 from 0 to 20, 1 without documents"
+
+
+@in_a_browser
+def test_a_count_stands_behind_its_label_whatever_its_script(page: "Page", tmp_path: Path) -> None:
+    hebrew = ("\u05de\u05d5\u05d6\u05d9\u05e7\u05d4", "\u05ea\u05d9\u05d0\u05d8\u05e8\u05d5\u05df")
+    taxonomy = Taxonomy.from_edges([], labels=["Arts", *hebrew])
+    truth, given = np.zeros((3, 3), dtype=np.bool_), np.eye(3, dtype=np.bool_)[[1, 1, 2]]
+    truth[:, 0] = True
+    documents = [ReportDocument("x")] * 3
+    report = Answers(taxonomy, documents, given.astype(np.float32), given, truth).report()
+    shown(page, report.to_html(), tmp_path)
+    page.locator(".row", has_text="Arts").click()
+    places = """() => [...document.querySelectorAll('.chosen-label bdi')].flatMap(name => {
+        const count = document.createRange();
+        count.selectNode(name.nextSibling);
+        return [name, count].map(each => each.getBoundingClientRect().left);
+    })"""
+    assert page.locator(".chosen-label .soft").inner_text() == (
+        f"Most often taken for {hebrew[0]} (2), {hebrew[1]} (1)."
+    )
+    found = page.evaluate(places)
+    assert len(found) == 4
+    assert found == sorted(found)
 
 
 _FILL = rb"([\d.]+) ([\d.]+) ([\d.]+) rg"
