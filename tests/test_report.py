@@ -544,6 +544,16 @@ def test_a_count_stands_behind_its_label_whatever_its_script(page: "Page", tmp_p
     assert found == sorted(found)
 
 
+@in_a_browser
+def test_colours_of_scores_are_printed_also_without_backgrounds(page: "Page", tmp_path: Path) -> None:
+    shown(page, FOUR.report().to_html(), tmp_path)
+    printed = page.pdf(print_background=False)
+    drawn = b"".join(map(_inflated, re.findall(rb"stream\r?\n(.*?)endstream", printed, re.DOTALL)))
+    fills = {tuple(round(255 * float(part)) for part in found) for found in re.findall(_FILL, drawn)}
+    band, bad, good = (0xA9, 0xC8, 0xF2), (0xB4, 0x53, 0x0A), (0x22, 0x68, 0xB0)  # bars; chips of 0-20 and 80-100
+    assert {band, bad, good} <= fills
+
+
 _FILL = rb"([\d.]+) ([\d.]+) ([\d.]+) rg"
 
 
@@ -552,6 +562,12 @@ def _inflated(stream: bytes) -> bytes:
         return zlib.decompress(stream)
     except zlib.error:
         return b""
+
+
+@in_a_browser
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_fields_have_an_edge_that_can_be_seen(dark: bool, pages: Pages, tmp_path: Path) -> None:
+    assert_edges(shown(pages(dark=dark), FOUR.report().to_html(), tmp_path))
 
 
 @in_a_browser
