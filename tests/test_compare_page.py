@@ -15,7 +15,7 @@ from hitin.compare.figures import figures
 from hitin.compare.page import to_html
 from hitin.compare.results import Results, gather
 from hitin.compare.words import amount, duration, p_text, short_number, ticks
-from tests.browser import in_a_browser
+from tests.browser import Pages, in_a_browser
 from tests.comparison_harness import (
     FLAT,
     HEIGHTS,
@@ -30,7 +30,7 @@ from tests.comparison_harness import (
     titled,
     write_cell,
 )
-from tests.report_harness import browse, picture_bytes
+from tests.report_harness import browse, picture_bytes, shown
 
 ATTACK = "</script><img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -245,7 +245,7 @@ def test_tables_are_sorted_by_a_click_and_hints_are_shown(tmp_path: Path) -> Non
 
 @in_a_browser
 def test_a_phone_shows_the_page_without_moving_it_sideways(tmp_path: Path) -> None:
-    inside = to_html(results(tmp_path / "results", "a long title of some data set " * 3))
+    inside = to_html(results(tmp_path / "results", f"a long title of some data set {'x' * 120}"))
     page = inside.replace("default-src 'none'", "default-src 'none'; frame-src *")
     script = """
     const frame = document.createElement('iframe');
@@ -258,6 +258,26 @@ def test_a_phone_shows_the_page_without_moving_it_sideways(tmp_path: Path) -> No
     seen = browse(page, tmp_path, script)
     assert seen["wide"] <= 360  # less by the bar at the side
     assert seen["tables"] == 8
+
+
+@in_a_browser
+def test_hints_of_numbers_are_reached_by_keyboard(pages: Pages, tmp_path: Path) -> None:
+    page = shown(pages(width=500), to_html(results(tmp_path / "results")), tmp_path)
+    press, tip = page.keyboard.press, page.locator(".tip")
+    page.locator("table.results").first.locator("th button").last.focus()
+    press("Tab")
+    here = "document.activeElement.matches('td') ? document.activeElement.dataset.hint : null"
+    told = []
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowUp"):
+        press(key)
+        page.wait_for_timeout(50)  # it has scrolled
+        assert tip.inner_text() == page.evaluate(here)
+        told.append(tip.inner_text())
+    assert len(set(told)) == 5
+    press("Escape")
+    assert not tip.is_visible()
+    press("Tab")
+    assert page.evaluate(here) is None  # one of a table is enough
 
 
 @in_a_browser
