@@ -182,6 +182,15 @@ def test_figures_of_one_value_or_of_nothing_are_drawn() -> None:
     ElementTree.fromstring(bars("t", [Bar("a", (0.0,), "0", "none")]))
 
 
+@pytest.mark.parametrize("value", [0.0, 100.0])
+def test_no_mark_of_an_axis_is_beyond_what_scores_can_be(value: float) -> None:
+    same = [Point("a", 5.0, value, 0.3, "h"), Point("b", 6.0, value, None, "h")]
+    picture = ElementTree.fromstring(curve("t", same, Axes("x", "y"), []))
+    marks = [float(text.text or "") for text in picture.iter(f"{SVG}text") if text.attrib.get("text-anchor") == "end"]
+    assert len(marks) > 1
+    assert all(0 <= mark <= 100 for mark in marks)
+
+
 def test_numbers_in_words() -> None:
     assert [duration(seconds) for seconds in (8.13, 81.2, 725, 7500)] == ["8.1 s", "81 s", "12.1 min", "2.1 h"]
     assert [short_number(value) for value in (950, 15e6, 1.5e6, 2e9)] == ["950", "15M", "1.5M", "2G"]
@@ -278,6 +287,36 @@ def test_hints_of_numbers_are_reached_by_keyboard(pages: Pages, tmp_path: Path) 
     assert not tip.is_visible()
     press("Tab")
     assert page.evaluate(here) is None  # one of a table is enough
+
+
+@in_a_browser
+def test_words_of_a_method_are_not_broken_where_a_table_is_wide(pages: Pages, tmp_path: Path) -> None:
+    long = row("x", "flat", title="TextRCNN, broken normalisation", seeds=(0,), dropout=0.3)
+    wanted = plan([long, HITIN], [data_set(f"set{number}") for number in range(5)])
+    cells = comparison(tmp_path / "results", wanted, {}, documents=30)
+    text = to_html(gather(wanted, cells, tmp_path / "results", resamples=20))
+    page = shown(pages(width=900), text, tmp_path)
+    lines = """heads => heads.flatMap(head => [...head.textContent.matchAll(/[^ ]+/g)].map(word => {
+        const range = document.createRange();
+        range.setStart(head.firstChild, word.index);
+        range.setEnd(head.firstChild, word.index + word[0].length);
+        return range.getClientRects().length;
+    }))"""
+    assert set(page.locator("table.results >> nth=0 >> tbody th").evaluate_all(lines)) == {1}
+
+
+@in_a_browser
+def test_all_tables_are_printed_whole(pages: Pages, tmp_path: Path) -> None:
+    page = shown(pages(width=718), to_html(results(tmp_path / "results")), tmp_path)  # A4 within its margins
+    page.emulate_media(media="print")
+    assert (
+        page.locator("table.results").evaluate_all("tables => tables.map(each => each.checkVisibility())") == [True] * 8
+    )
+    assert page.locator("pre").first.evaluate("each => each.checkVisibility()")
+    edges = page.locator(".panel.scroll").evaluate_all(
+        "panels => panels.map(each => [each.scrollWidth - each.clientWidth, getComputedStyle(each).overflowX])"
+    )
+    assert edges == [[0, "visible"]] * 8
 
 
 @in_a_browser
