@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,10 @@ from hitin.metrics import Tally, differences
 from hitin.report import About, BaselineScores, Report, ReportBuilder, ReportDocument
 from hitin.report.examples import AnyDocument
 from tests.browser import BROWSER
+from tests.page_harness import contrast
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 Table = NDArray[np.bool_]
 
@@ -113,6 +117,24 @@ def browse(page: str, folder: Path, script: str, *, fragment: str = "") -> Any:
     found = re.findall(r'<pre id="answer">(.*?)</pre>', done, re.DOTALL)
     assert found, "the script did not come to its end"
     return json.loads(html.unescape(found[0]))
+
+
+def shown(page: "Page", text: str, folder: Path) -> "Page":
+    """A browser's page with a page of ours in it, opened from a file."""
+    path = folder / "shown.html"
+    path.write_text(text, encoding="utf-8")
+    page.goto(path.as_uri())
+    return page
+
+
+def assert_edges(page: "Page") -> None:
+    """Fields can be seen: WCAG 1.4.11 asks for 3:1."""
+    style = "fields => fields.map(getComputedStyle).map(style => [style.borderTopColor, style.backgroundColor])"
+    found = page.locator("input, select").evaluate_all(style)
+    assert found
+    for colours in found:
+        edge, inside = ("#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", each)) for each in colours)
+        assert contrast(edge, inside) >= 3
 
 
 def picture_bytes(page: str, folder: Path, *, dark: bool = False) -> NDArray[np.uint8]:

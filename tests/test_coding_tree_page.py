@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hitin import Taxonomy
 from hitin.coding_tree import CodingTree
 from hitin.coding_tree.drawing import to_html
-from tests.browser import BROWSER, in_a_browser
+from tests.browser import BROWSER, Pages, in_a_browser
+from tests.report_harness import assert_edges, shown
 from tests.strategies import taxonomies
 from tests.test_coding_tree_drawing import ATTACK, TOPICS, big, island, topics
 from tests.test_coding_tree_writing import coding_trees
@@ -271,6 +272,12 @@ def test_any_depth_can_be_opened(tmp_path: Path) -> None:
     script = "return [names('tree', '.current'), names('taxonomy', '.current'), rows('taxonomy').length];"
     seen = browse(to_html(tree, taxonomy), tmp_path, script, fragment="#q=step+4999")
     assert seen == [["step 4999"], ["step 4999"], 5000]
+
+
+@in_a_browser
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_fields_have_an_edge_that_can_be_seen(dark: bool, pages: Pages, tmp_path: Path) -> None:
+    assert_edges(shown(pages(dark=dark), to_html(topics(), TOPICS), tmp_path))
 
 
 @settings(max_examples=3)

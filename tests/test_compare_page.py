@@ -15,7 +15,7 @@ from hitin.compare.figures import figures
 from hitin.compare.page import to_html
 from hitin.compare.results import Results, gather
 from hitin.compare.words import amount, duration, p_text, short_number, ticks
-from tests.browser import in_a_browser
+from tests.browser import Pages, in_a_browser
 from tests.comparison_harness import (
     FLAT,
     HEIGHTS,
@@ -30,7 +30,7 @@ from tests.comparison_harness import (
     titled,
     write_cell,
 )
-from tests.report_harness import browse, picture_bytes
+from tests.report_harness import browse, picture_bytes, shown
 
 ATTACK = "</script><img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -182,6 +182,15 @@ def test_figures_of_one_value_or_of_nothing_are_drawn() -> None:
     ElementTree.fromstring(bars("t", [Bar("a", (0.0,), "0", "none")]))
 
 
+@pytest.mark.parametrize("value", [0.0, 100.0])
+def test_no_mark_of_an_axis_is_beyond_what_scores_can_be(value: float) -> None:
+    same = [Point("a", 5.0, value, 0.3, "h"), Point("b", 6.0, value, None, "h")]
+    picture = ElementTree.fromstring(curve("t", same, Axes("x", "y"), []))
+    marks = [float(text.text or "") for text in picture.iter(f"{SVG}text") if text.attrib.get("text-anchor") == "end"]
+    assert len(marks) > 1
+    assert all(0 <= mark <= 100 for mark in marks)
+
+
 def test_numbers_in_words() -> None:
     assert [duration(seconds) for seconds in (8.13, 81.2, 725, 7500)] == ["8.1 s", "81 s", "12.1 min", "2.1 h"]
     assert [short_number(value) for value in (950, 15e6, 1.5e6, 2e9)] == ["950", "15M", "1.5M", "2G"]
@@ -245,7 +254,7 @@ def test_tables_are_sorted_by_a_click_and_hints_are_shown(tmp_path: Path) -> Non
 
 @in_a_browser
 def test_a_phone_shows_the_page_without_moving_it_sideways(tmp_path: Path) -> None:
-    inside = to_html(results(tmp_path / "results", "a long title of some data set " * 3))
+    inside = to_html(results(tmp_path / "results", f"a long title of some data set {'x' * 120}"))
     page = inside.replace("default-src 'none'", "default-src 'none'; frame-src *")
     script = """
     const frame = document.createElement('iframe');
@@ -258,6 +267,56 @@ def test_a_phone_shows_the_page_without_moving_it_sideways(tmp_path: Path) -> No
     seen = browse(page, tmp_path, script)
     assert seen["wide"] <= 360  # less by the bar at the side
     assert seen["tables"] == 8
+
+
+@in_a_browser
+def test_hints_of_numbers_are_reached_by_keyboard(pages: Pages, tmp_path: Path) -> None:
+    page = shown(pages(width=500), to_html(results(tmp_path / "results")), tmp_path)
+    press, tip = page.keyboard.press, page.locator(".tip")
+    page.locator("table.results").first.locator("th button").last.focus()
+    press("Tab")
+    here = "document.activeElement.matches('td') ? document.activeElement.dataset.hint : null"
+    told = []
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowUp"):
+        press(key)
+        page.wait_for_timeout(50)  # it has scrolled
+        assert tip.inner_text() == page.evaluate(here)
+        told.append(tip.inner_text())
+    assert len(set(told)) == 5
+    press("Escape")
+    assert not tip.is_visible()
+    press("Tab")
+    assert page.evaluate(here) is None  # one of a table is enough
+
+
+@in_a_browser
+def test_words_of_a_method_are_not_broken_where_a_table_is_wide(pages: Pages, tmp_path: Path) -> None:
+    long = row("x", "flat", title="TextRCNN, broken normalisation", seeds=(0,), dropout=0.3)
+    wanted = plan([long, HITIN], [data_set(f"set{number}") for number in range(5)])
+    cells = comparison(tmp_path / "results", wanted, {}, documents=30)
+    text = to_html(gather(wanted, cells, tmp_path / "results", resamples=20))
+    page = shown(pages(width=900), text, tmp_path)
+    lines = """heads => heads.flatMap(head => [...head.textContent.matchAll(/[^ ]+/g)].map(word => {
+        const range = document.createRange();
+        range.setStart(head.firstChild, word.index);
+        range.setEnd(head.firstChild, word.index + word[0].length);
+        return range.getClientRects().length;
+    }))"""
+    assert set(page.locator("table.results >> nth=0 >> tbody th").evaluate_all(lines)) == {1}
+
+
+@in_a_browser
+def test_all_tables_are_printed_whole(pages: Pages, tmp_path: Path) -> None:
+    page = shown(pages(width=718), to_html(results(tmp_path / "results")), tmp_path)  # A4 within its margins
+    page.emulate_media(media="print")
+    assert (
+        page.locator("table.results").evaluate_all("tables => tables.map(each => each.checkVisibility())") == [True] * 8
+    )
+    assert page.locator("pre").first.evaluate("each => each.checkVisibility()")
+    edges = page.locator(".panel.scroll").evaluate_all(
+        "panels => panels.map(each => [each.scrollWidth - each.clientWidth, getComputedStyle(each).overflowX])"
+    )
+    assert edges == [[0, "visible"]] * 8
 
 
 @in_a_browser

@@ -5,9 +5,10 @@ import io
 import json
 import math
 import re
+import zlib
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -21,9 +22,12 @@ from hitin.errors import InputError
 from hitin.metrics import Tally
 from hitin.report import About, Report, ReportBuilder, ReportDocument, report_files
 from hitin.report.confusions import SiblingConfusions
-from tests.browser import in_a_browser
-from tests.report_harness import ABOUT, Answers, answers, browse, picture_bytes
+from tests.browser import Pages, in_a_browser
+from tests.report_harness import ABOUT, Answers, answers, assert_edges, browse, picture_bytes, shown
 from tests.strategies import taxonomies
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 TOPICS = Taxonomy.from_edges(
     [
@@ -360,6 +364,8 @@ def test_the_page_shows_scores_levels_points_and_what_is_searched_for(tmp_path: 
         "hierarchical_f1",
         "samples_f1",
         "exact_match",
+        "hierarchical_precision",
+        "hierarchical_recall",
     }
     for name, value, intervals in seen["cards"]:
         assert float(value) == pytest.approx(100 * scores[name], abs=0.051)
@@ -437,6 +443,131 @@ def test_the_tree_is_walked_with_the_keyboard_and_documents_are_filtered(tmp_pat
     assert seen["surprising"] == ["test.jsonl:2"]
     assert len(seen["all"]) == 4
     assert sorted(seen["of"]) == ["test.jsonl:3", "test.jsonl:4"]
+
+
+@in_a_browser
+def test_a_search_follows_the_order_shown_and_the_order_of_the_taxonomy_comes_back(tmp_path: Path) -> None:
+    script = """
+    const order = value => type('#order', value, 'change'), matches = () => [...new Set(texts('.match .name'))];
+    const seen = { before: rows().map(name) };
+    type('#query', 'label 1'); await tick(); seen.matches = [text('#found'), matches()];
+    document.querySelector('#next').click(); const current = text('.current .name');
+    order('f1'); seen.sorted = matches(); seen.kept = [text('#found'), text('.current .name') === current];
+    const walk = () => { document.querySelector('#next').click(); return text('.current .name'); };
+    seen.walked = seen.sorted.map(walk);
+    order('taxonomy'); seen.back = matches();
+    document.querySelector('#close-all').click(); seen.after = rows().map(name);
+    return seen;
+    """
+    seen = browse(answers(120, 300).report().to_html(), tmp_path, script)
+    many = sum("1" in str(number) for number in range(120))
+    assert seen["matches"][0] == f"1 of {many} matches"
+    assert len(seen["matches"][1]) == len(seen["sorted"]) == many
+    assert seen["sorted"] != seen["matches"][1] == seen["back"]
+    place = seen["sorted"].index(seen["matches"][1][1])
+    assert seen["kept"] == [f"{place + 1} of {many} matches", True]
+    assert seen["walked"] == [*seen["sorted"][place + 1 :], *seen["sorted"][: place + 1]]
+    assert seen["after"] == seen["before"]
+
+
+@in_a_browser
+def test_rounding_makes_nothing_perfect_nor_zero_that_is_not(page: "Page", tmp_path: Path) -> None:
+    given = {"Science": 0.95, "Physics": 0.95}
+    rows = [("Physics", given)] * 2994 + [("Physics", given | {"Physics": 0.8})] * 5
+    rows += [("Physics", given | {"Arts": 0.95}), ("Chemistry", {"Science": 0.95, "Chemistry": 0.95})]
+    report = told(rows + [("Chemistry", {})] * 2999).report()
+    shown(page, report.to_html(), tmp_path)
+    assert page.locator('[data-score="precision"] .value').inner_text().startswith(">99.9")
+    chemistry = page.locator(".row", has_text="Chemistry")
+    assert chemistry.locator(".score").text_content() == "<0.1"
+    recall = page.locator(".baselines tr", has=page.locator("th", has_text=re.compile("^Recall$")))
+    better = report.baselines[0].differences["recall"]  # type: ignore[index]
+    assert 0 < better.low < better.estimate < 0.0005
+    assert recall.locator(".verdict").inner_text() == "▲ 0.04 better"
+    assert re.fullmatch(r"\+0\.0[1-9] to \+0\.0[1-9]", recall.locator(".soft").inner_text())
+
+
+@in_a_browser
+def test_after_more_confusions_are_shown_the_first_of_them_has_the_focus(page: "Page", tmp_path: Path) -> None:
+    edges = [(f"p{parent}", f"p{parent} c{child}") for parent in range(11) for child in range(8)]
+    taxonomy = Taxonomy.from_edges(edges)
+    wrong = [("p0 c0", f"p0 c{child}") for child in range(1, 8)] + [
+        (f"p{each} c0", f"p{each} c1") for each in range(11)
+    ]
+    tables = np.zeros((2, len(wrong), len(taxonomy)), dtype=np.bool_)
+    for number, pair in enumerate(wrong):
+        for table, label in zip(tables, pair, strict=True):
+            table[number, list(taxonomy.closure([taxonomy.index(label)]))] = True
+    truth, given = tables
+    report = Answers(taxonomy, [ReportDocument("x")] * len(wrong), given.astype(np.float32), given, truth).report()
+    shown(page, report.to_html(), tmp_path)
+    for words, place in (("Show 1 more pair", ".pair >> nth=6"), ("Show 1 more parent", ".group >> nth=10")):
+        page.get_by_role("button", name=words).press("Enter")
+        first = page.locator(place).get_by_role("button").first
+        assert first.evaluate("button => button === document.activeElement")
+
+
+@in_a_browser
+def test_a_level_on_which_nothing_was_given_has_no_precision(page: "Page", tmp_path: Path) -> None:
+    shown(page, told([("Physics", {"Science": 0.9})]).report().to_html(), tmp_path)
+    cells = page.locator("#levels tbody tr").nth(1).locator("td")
+    assert cells.all_inner_texts()[3:5] == ["–", "0.0"]
+
+
+@in_a_browser
+def test_what_is_below_a_label_is_told_in_words_too(page: "Page", tmp_path: Path) -> None:
+    shown(page, FOUR.report().to_html(), tmp_path)
+    arts = page.locator(".row", has_text="Arts").locator("[role=gridcell]").nth(1)
+    assert arts.text_content() == "2 labels below by F1: 1 from 0 to 20, 1 without documents"
+
+
+@in_a_browser
+def test_a_count_stands_behind_its_label_whatever_its_script(page: "Page", tmp_path: Path) -> None:
+    hebrew = ("\u05de\u05d5\u05d6\u05d9\u05e7\u05d4", "\u05ea\u05d9\u05d0\u05d8\u05e8\u05d5\u05df")
+    taxonomy = Taxonomy.from_edges([], labels=["Arts", *hebrew])
+    truth, given = np.zeros((3, 3), dtype=np.bool_), np.eye(3, dtype=np.bool_)[[1, 1, 2]]
+    truth[:, 0] = True
+    documents = [ReportDocument("x")] * 3
+    report = Answers(taxonomy, documents, given.astype(np.float32), given, truth).report()
+    shown(page, report.to_html(), tmp_path)
+    page.locator(".row", has_text="Arts").click()
+    places = """() => [...document.querySelectorAll('.chosen-label bdi')].flatMap(name => {
+        const count = document.createRange();
+        count.selectNode(name.nextSibling);
+        return [name, count].map(each => each.getBoundingClientRect().left);
+    })"""
+    assert page.locator(".chosen-label .soft").inner_text() == (
+        f"Most often taken for {hebrew[0]} (2), {hebrew[1]} (1)."
+    )
+    found = page.evaluate(places)
+    assert len(found) == 4
+    assert found == sorted(found)
+
+
+@in_a_browser
+def test_colours_of_scores_are_printed_also_without_backgrounds(page: "Page", tmp_path: Path) -> None:
+    shown(page, FOUR.report().to_html(), tmp_path)
+    printed = page.pdf(print_background=False)
+    drawn = b"".join(map(_inflated, re.findall(rb"stream\r?\n(.*?)endstream", printed, re.DOTALL)))
+    fills = {tuple(round(255 * float(part)) for part in found) for found in re.findall(_FILL, drawn)}
+    band, bad, good = (0xA9, 0xC8, 0xF2), (0xB4, 0x53, 0x0A), (0x22, 0x68, 0xB0)  # bars; chips of 0-20 and 80-100
+    assert {band, bad, good} <= fills
+
+
+_FILL = rb"([\d.]+) ([\d.]+) ([\d.]+) rg"
+
+
+def _inflated(stream: bytes) -> bytes:
+    try:
+        return zlib.decompress(stream)
+    except zlib.error:
+        return b""
+
+
+@in_a_browser
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_fields_have_an_edge_that_can_be_seen(dark: bool, pages: Pages, tmp_path: Path) -> None:
+    assert_edges(shown(pages(dark=dark), FOUR.report().to_html(), tmp_path))
 
 
 @in_a_browser

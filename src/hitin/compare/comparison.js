@@ -1,4 +1,5 @@
 // ---- Tables are sorted by a click on a column; what a number hides is told where one points, tabs or taps.
+// Tab reaches one such number of a table, arrow keys the others.
 
 function sortBy(head) {
   const table = head.closest('table'), column = [...head.parentElement.children].indexOf(head);
@@ -45,4 +46,30 @@ document.addEventListener('pointerover', event => { const found = hinted(event);
 document.addEventListener('focusin', event => show(hinted(event)));
 document.addEventListener('focusout', () => show(null));
 document.addEventListener('keydown', event => { if (event.key === 'Escape') show(null); });
-document.addEventListener('scroll', () => show(null), { passive: true, capture: true });
+const follow = () => show(shown === document.activeElement ? shown : null);
+document.addEventListener('scroll', follow, { passive: true, capture: true });
+
+const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+function next(cell, [down, across]) { // the nearest on that side that tells something
+  const rows = [...cell.closest('table').tBodies].flatMap(body => [...body.rows]);
+  let row = rows.indexOf(cell.parentElement), column = cell.cellIndex, found;
+  do found = rows[row += down]?.cells[column += across]; while (found && !found.dataset.hint);
+  return found;
+}
+
+function walk(event) {
+  const cell = event.target.closest('td[data-hint]'), by = ARROWS[event.key];
+  if (!cell || !by || event.altKey || event.ctrlKey || event.metaKey) return;
+  const to = next(cell, by);
+  if (!to) return;
+  event.preventDefault();
+  event.currentTarget.querySelector('td[tabindex="0"]').tabIndex = -1;
+  to.tabIndex = 0;
+  to.focus();
+}
+
+for (const table of document.querySelectorAll('table.results')) {
+  table.querySelector('td[data-hint]')?.setAttribute('tabindex', '0');
+  table.addEventListener('keydown', walk);
+}

@@ -11,6 +11,7 @@ WIDTH, HEIGHT = 460, 300  # in pixels; on a phone it is a little smaller
 LEFT, RIGHT, TOP, BOTTOM = 50, 16, 14, 46
 ROW = 26  # a bar and its room
 NAMES, NUMBERS = 170, 66  # room beside bars
+MOST = 100  # per cent: no score is more, nor less than none
 LONGEST = 22  # characters of a name in a chart; the rest is told on demand
 
 _NEAR = 13  # between the baselines of two names
@@ -113,7 +114,7 @@ class _Field:
 
     def marks(self) -> Iterator[str]:
         """Lines across with their numbers, and the marks below."""
-        steps = ticks(self.low, self.high)
+        steps = ticks(max(self.low, 0), min(self.high, MOST))
         digits = max(0, min(2, -math.floor(math.log10(steps[1] - steps[0])))) if len(steps) > 1 else 1
         for value in steps:
             y = self.down(value)

@@ -98,7 +98,7 @@ def _rows(rows: Iterable[GridRow]) -> str:
 
 def _cell(cell: GridCell) -> str:
     order = "" if cell.order is None else f' data-order="{cell.order!r}"'
-    hint = f' data-hint="{_text(cell.hint)}"' if cell.hint else ""
+    hint = f' data-hint="{_text(cell.hint)}" tabindex="-1"' if cell.hint else ""
     mark = f'<sup aria-hidden="true">{cell.mark}</sup><span class="away"> (not told from the best)</span>'
     return f'<td class="num{" best" * cell.is_best}"{order}{hint}>{_text(cell.text)}{mark if cell.mark else ""}</td>'
 

@@ -9,13 +9,14 @@ const shown = label => clean(names[label]) || '(no name)';
 const number = count => count.toLocaleString('en');
 const PLURALS = { match: 'matches' };
 const counted = (count, noun) => `${number(count)} ${count === 1 ? noun : PLURALS[noun] || noun + 's'}`;
-const points = share => (share === null || share === undefined ? '–' : share === 1 ? '100' : (100 * share).toFixed(1));
+const points = share => (share === null || share === undefined ? '–' : share === 1 ? '100'
+  : share > .999 ? '>99.9' : share > 0 && share < .001 ? '<0.1' : (100 * share).toFixed(1));
 const percent = share => (share > 0 && share < .001 ? '<0.1%' : share < 1 && share > .999 ? '>99.9%'
   : `${Number((100 * share).toFixed(share < .1 || share > .9 ? 1 : 0))}%`);
-const signed = share => {
-  const text = (100 * Math.abs(share)).toFixed(1);
-  return text === '0.0' ? text : (share < 0 ? '−' : '+') + text;
-};
+const digitsFor = (...shares) => [1, 2, 3].find(digits => // that tell differences from none; four always do
+  shares.every(share => !share || Number((100 * share).toFixed(digits)))) ?? 4;
+const unsigned = (share, digits) => (100 * Math.abs(share)).toFixed(digits);
+const signed = (share, digits) => (share ? (share < 0 ? '−' : '+') : '') + unsigned(share, digits);
 
 function make(kind, className = '', ...inside) {
   const element = document.createElement(kind);
@@ -45,7 +46,7 @@ function place(element, from, to) { // along a bar, from 0 to 1
 }
 
 function table(heads, rows) { // the first cell heads its row; columns of numbers stand right
-  const numeric = value => typeof value === 'number' || /^[−+]?[\d.,]+%?$|^–$/.test(value);
+  const numeric = value => typeof value === 'number' || /^[<>−+]?[\d.,]+%?$|^–$/.test(value);
   const side = heads.map((_, index) => (index && rows.every(row => numeric(row[index])) ? 'num' : ''));
   const line = (cells, kind, scope) => make('tr', '', ...cells.map((value, index) => {
     const cell = make(kind(index), side[index], typeof value === 'number' ? number(value) : value);
@@ -77,7 +78,7 @@ const levelOf = new Int32Array(size);
 data.levelSizes.reduce((from, many, index) => levelOf.fill(index + 1, from, from + many) && from + many, 0);
 const depth = data.levelSizes.length;
 const roots = Array.from({ length: data.levelSizes[0] }, (_, label) => label);
-const childrenOf = label => (label < 0 ? roots : Array.from(list.subarray(start[label], start[label + 1])));
+const childrenOf = label => (label < 0 ? [...roots] : Array.from(list.subarray(start[label], start[label + 1])));
 
 const { actual, given, right } = data;
 const f1Of = label => (actual[label] ? 2 * right[label] / (actual[label] + given[label]) : null);

@@ -20,26 +20,31 @@ function drawConfusions() {
   }
   const total = pairs => pairs.reduce((sum, [, , documents]) => sum + documents, 0);
   const ordered = [...groups].sort((one, other) => total(other[1]) - total(one[1]));
-  const show = (from, to) => box.append(...ordered.slice(from, to).map(([parent, pairs]) => group(parent, pairs, total)));
-  show(0, GROUPS);
+  const groupBoxes = some => some.map(([parent, pairs]) => group(parent, pairs, total));
+  box.append(...groupBoxes(ordered.slice(0, GROUPS)));
   if (ordered.length <= GROUPS) return;
-  const more = make('button', '', `Show ${counted(ordered.length - GROUPS, 'more parent')}`);
-  more.type = 'button';
-  more.addEventListener('click', () => { show(GROUPS); more.remove(); });
-  box.after(more);
+  box.after(moreButton(ordered.length - GROUPS, 'more parent', box, () => groupBoxes(ordered.slice(GROUPS))));
+}
+
+function moreButton(many, noun, box, makeRest) { // the focus goes to the first of those it shows
+  const button = make('button', '', `Show ${counted(many, noun)}`);
+  button.type = 'button';
+  button.addEventListener('click', () => {
+    const rest = makeRest();
+    box.append(...rest);
+    button.remove();
+    at('button', rest[0]).focus();
+  });
+  return button;
 }
 
 function group(parent, pairs, total) {
   const box = make('div', 'panel group');
   box.append(named('h3', '', parent === null ? 'At the top' : `Under ${shown(parent)}`),
     make('p', 'sum', `${counted(total(pairs), 'time')}, ${counted(pairs.length, 'pair')}`));
-  const show = (from, to) => box.append(...pairs.slice(from, to).map(pairRow));
-  show(0, PAIRS);
+  box.append(...pairs.slice(0, PAIRS).map(pairRow));
   if (pairs.length > PAIRS) {
-    const more = make('button', '', `Show ${counted(pairs.length - PAIRS, 'more pair')}`);
-    more.type = 'button';
-    more.addEventListener('click', () => { show(PAIRS); more.remove(); });
-    box.append(more);
+    box.append(moreButton(pairs.length - PAIRS, 'more pair', box, () => pairs.slice(PAIRS).map(pairRow)));
   }
   return box;
 }

@@ -8,6 +8,8 @@ const SCORES = [
   ['exact_match', 'Exact match', 'Documents with exactly the right labels.'],
   ['precision', 'Precision', 'Of the labels given, those that are right.'],
   ['recall', 'Recall', 'Of the true labels, those that were given.'],
+  ['hierarchical_precision', 'Hierarchical precision', 'Of the labels given and all above them, those that are right.'],
+  ['hierarchical_recall', 'Hierarchical recall', 'Of the true labels, those that were given or stand above one given.'],
   ['macro_f1_present', 'Macro-F1, labels seen', 'The mean over labels that some document here has.'],
   ...Object.keys(data.scores).filter(name => name.startsWith('precision_at_')).map(name => {
     const k = Number(name.slice(13));
@@ -56,11 +58,15 @@ function drawScores() {
 
 function besides(mine, theirs, difference) { // "better" and "worse" only where the interval leaves out zero
   const cell = make('div', 'beside-cell', make('b', '', points(theirs)));
-  if (!difference || difference.low === undefined) { cell.append(make('span', 'soft', signed(mine - theirs))); return cell; }
-  const { value, low, high } = difference, much = points(Math.abs(value));
+  if (!difference || difference.low === undefined) {
+    cell.append(make('span', 'soft', signed(mine - theirs, digitsFor(mine - theirs))));
+    return cell;
+  }
+  const { value, low, high } = difference, digits = digitsFor(value, low, high), much = unsigned(value, digits);
   const [kind, words] = low > 0 ? ['better', `▲ ${much} better`] : high < 0 ? ['worse', `▼ ${much} worse`]
-    : ['even', `≈ ${signed(value)}`];
-  cell.append(make('span', `verdict ${kind}`, words), make('span', 'soft', `${signed(low)} to ${signed(high)}`));
+    : ['even', `≈ ${signed(value, digits)}`];
+  cell.append(make('span', `verdict ${kind}`, words),
+    make('span', 'soft', `${signed(low, digits)} to ${signed(high, digits)}`));
   return cell;
 }
 
@@ -93,9 +99,11 @@ function barCell(figure) {
 function drawLevels() {
   const ends = data.levelSizes.reduce((sums, many) => [...sums, sums.at(-1) + many], [0]);
   const sum = (counts, level) => counts.slice(ends[level - 1], ends[level]).reduce((total, one) => total + one, 0);
-  const rows = data.levels.map(level => [`Level ${level.level}`, level.labels, barCell(level.micro_f1),
-    barCell(level.macro_f1), points(level.precision.value), points(level.recall.value), sum(actual, level.level),
-    sum(given, level.level)]);
+  const rows = data.levels.map(({ level, labels, micro_f1, macro_f1, precision, recall }) => {
+    const has = sum(actual, level), got = sum(given, level); // as for a label: no share of nothing
+    return [`Level ${level}`, labels, barCell(micro_f1), barCell(macro_f1), points(got ? precision.value : null),
+      points(has ? recall.value : null), has, got];
+  });
   const heads = ['', 'Labels', 'Micro-F1', 'Macro-F1', 'Precision', 'Recall', 'True labels', 'Given labels'];
   const whole = table(heads, rows);
   for (const cell of whole.querySelectorAll('.bar')) cell.closest('td').className = 'bar-cell';

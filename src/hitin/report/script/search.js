@@ -26,29 +26,40 @@ function markWords(span, text, words) {
 
 let found = [], foundAt = -1, folded = null, walked = null;
 
-function inOrder() { // all labels as one meets them going down the open tree, each once
+function inOrder() { // all labels as one meets them going down the open tree in its order, each once
   if (walked) return walked;
-  const seen = new Uint8Array(size), waiting = [...roots].reverse();
+  const seen = new Uint8Array(size), waiting = tree.sorted(-1).reverse();
   walked = [];
   while (waiting.length) {
     const label = waiting.pop();
     if (seen[label]) continue;
     seen[label] = 1;
     walked.push(label);
-    waiting.push(...childrenOf(label).reverse());
+    waiting.push(...tree.sorted(label).reverse());
   }
   return walked;
 }
 
-function search(text) {
-  tree.words = fold(text).split(/\s+/).filter(Boolean);
+function openMatches() {
   folded ??= names.map(fold);
   const hit = label => tree.words.every(word => folded[label].includes(word));
   found = tree.words.length ? inOrder().filter(hit) : [];
   tree.matches = new Set(found);
-  tree.current = foundAt = -1;
   for (const label of found.slice(0, MOST_MATCHES)) for (const path of tree.paths(label)) tree.reveal(path);
+}
+
+function search(text) {
+  tree.words = fold(text).split(/\s+/).filter(Boolean);
+  openMatches();
+  tree.current = foundAt = -1;
   if (found.length) step(1); else { tree.repaint(); tellFound(); }
+}
+
+function searchAgain() { // in another order: the matches are the same, and so is the one that was stepped to
+  walked = null;
+  openMatches();
+  foundAt = found.indexOf(tree.current);
+  tellFound();
 }
 
 function step(by) {

@@ -254,7 +254,9 @@ function below(label) { // how well the labels below do, as a bar of colours
     part.style.flexGrow = many[step];
     bar.append(part);
   }
-  if (steps.length) bar.title = `${counted(seen.size - 1, 'label')} below by F1: ${told.join(', ')}`;
+  if (!steps.length) return bar;
+  bar.title = `${counted(seen.size - 1, 'label')} below by F1: ${told.join(', ')}`;
+  bar.append(make('span', 'away', bar.title));
   return bar;
 }
 
@@ -277,8 +279,9 @@ function tellOf(label) { // under the tree: the chosen label in words
   const where = tree.paths(label).map(pathName).join('; ');
   box.replaceChildren(make('p', '', named('b', '', where)), make('p', '', numbers + got + trained));
   if (instead.length) {
-    const others = instead.map(([, , other, documents]) => `${shown(other)} (${number(documents)})`).join(', ');
-    box.append(named('p', 'soft', `Most often taken for ${others}.`));
+    const others = instead.flatMap(([, , other, documents], index) => [
+      index ? ', ' : '', named('bdi', '', shown(other)), ` (${number(documents)})`]);
+    box.append(make('p', 'soft', 'Most often taken for ', ...others, '.'));
   }
   const seen = documentsWith(label);
   if (!seen) return;
@@ -322,6 +325,7 @@ function drawTree() {
   at('#order').addEventListener('change', event => {
     tree.order = event.target.value;
     tree.reset();
+    searchAgain();
     if (tree.chosen >= 0) tree.show(tree.chosen);
   });
 }
