@@ -375,7 +375,7 @@ def test_documents_are_scored_as_they_come(
     trained: HierarchicalTextClassifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many there are, only a few are held at a time."""
-    monkeypatch.setattr("hitin.estimator._AT_ONCE", 16)
+    monkeypatch.setattr("hitin.estimator.documents_at_once", lambda _: 16)
     waiting = [0]
 
     def stream() -> Iterator[str]:

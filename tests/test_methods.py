@@ -241,6 +241,15 @@ def test_there_is_room_for_prompts_and_for_other_losses(
     assert isinstance(network_of(trained).method, kind)
 
 
+def test_a_method_with_the_settings_of_another_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHODS, "own", NeuralMethod(FlatSettings, Counting))
+    with pytest.raises(InputError, match=r"own and flat have the same class(.|\n)*class OwnSettings\(FlatSettings\)"):
+        Run.of(method="own")
+    kind = type("OwnSettings", (FlatSettings,), {})
+    monkeypatch.setitem(METHODS, "own", NeuralMethod(kind, Counting))
+    assert Run.of(method="own").method_name == "own"
+
+
 def test_only_methods_without_losses_of_their_own_are_recorded() -> None:
     modules = {name: known.module for name, known in METHODS.items() if isinstance(known, NeuralMethod)}
     recorded = {name for name, module in modules.items() if module.repeats}

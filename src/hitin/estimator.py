@@ -53,7 +53,6 @@ from hitin.validation_scores import FILE as VALIDATION
 from hitin.validation_scores import ValidationScores, load_validation
 
 Resume = Literal["auto", "never"]
-_AT_ONCE = 4096  # documents scored at a time
 
 
 class ScoredTexts(NamedTuple):
@@ -67,10 +66,10 @@ class ScoredTexts(NamedTuple):
 class HierarchicalTextClassifier:
     """A classifier of texts into the labels of a taxonomy.
 
-    `taxonomy` is a `Taxonomy` or the file of one; `method` one of `hitin.methods`; `encoder` is `textrcnn`, or the
-    name or folder of a Hugging Face model. `preset` names a run that comes with `hitin` or a TOML file. All other
-    settings of a run (`hitin.settings`) can be given by name: `height=3`, `epochs=10`, `learning_rate=1e-3`. Like
-    scikit-learn's, they are looked at in `fit`.
+    `taxonomy` is a `Taxonomy` or the file of one; `method` one of `hitin.methods`; `encoder` is `textrcnn`, `bag`,
+    or the name or folder of a Hugging Face model. `preset` names a run that comes with `hitin` or a TOML file. All
+    other settings of a run (`hitin.settings`) can be given by name: `height=3`, `epochs=10`, `learning_rate=1e-3`.
+    Like scikit-learn's, they are looked at in `fit`.
 
     What it learns ends in an underscore: `classes_` (the labels, in the order of the columns of `predict_proba`),
     `model_`, `decisions_`, `history_` (what each epoch came to), `sizes_` (how many documents there were).
@@ -263,7 +262,7 @@ class HierarchicalTextClassifier:
         """
         taxonomy = self._fitted().taxonomy
         found = []
-        for some in chunks(texts_of(texts), documents_at_once(taxonomy, _AT_ONCE)):
+        for some in chunks(texts_of(texts), documents_at_once(taxonomy)):
             for given in self._given(some):
                 labels: Iterable[int] = given.tolist()
                 if deepest:
@@ -285,7 +284,7 @@ class HierarchicalTextClassifier:
         model = self._fitted()
         found = [
             self.decisions_.probabilities(evaluation.finite_logits(model, some), model.taxonomy)
-            for some in chunks(texts_of(texts), documents_at_once(model.taxonomy, _AT_ONCE))
+            for some in chunks(texts_of(texts), documents_at_once(model.taxonomy))
         ]
         return np.concatenate([np.empty((0, len(model.taxonomy)), dtype=np.float32), *found])
 

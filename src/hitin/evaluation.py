@@ -18,7 +18,6 @@ from hitin.taxonomy import Taxonomy
 if TYPE_CHECKING:
     from hitin.estimator import HierarchicalTextClassifier
 
-_AT_ONCE = 4096  # documents
 
 Probabilities = NDArray[np.float32]
 Table = NDArray[np.bool_]
@@ -59,7 +58,7 @@ def evaluate(
     _check_same_labels(taxonomy, others)
     tally, reliability = Tally(taxonomy), Reliability(taxonomy)
     tallies = {name: Tally(taxonomy) for name in others}
-    for some in chunks(documents, documents_at_once(taxonomy, _AT_ONCE)):
+    for some in chunks(documents, documents_at_once(taxonomy)):
         texts = [document.text for document, _ in some]
         truth = truth_table([ids for _, ids in some], taxonomy)
         probabilities, given, _ = classifier.scored(texts)
@@ -102,7 +101,7 @@ def checked(logits: Probabilities) -> Probabilities:
 def logits_in_parts(model: Model, texts: Sequence[str], advance: Advance) -> Probabilities:
     """`finite_logits`, some documents at a time."""
     logits = np.empty((len(texts), len(model.taxonomy)), dtype=np.float32)
-    size = documents_at_once(model.taxonomy, _AT_ONCE)
+    size = documents_at_once(model.taxonomy)
     for start in range(0, len(texts), size):
         some = texts[start : start + size]
         logits[start : start + len(some)] = finite_logits(model, some)

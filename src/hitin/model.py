@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from hitin.training.log import Watcher
     from hitin.training.progress import History
 
+DOCUMENTS_AT_ONCE = 4096
+"""That are scored together, at most."""
 _CELLS = 1 << 22  # probabilities held at once
 
 Advance = Callable[[int], None]
@@ -100,6 +102,6 @@ class Model(ABC):
         """The model that was saved as these tensors and text files. What does not fit is told with the file's name."""
 
 
-def documents_at_once(taxonomy: Taxonomy, most: int) -> int:
+def documents_at_once(taxonomy: Taxonomy, most: int = DOCUMENTS_AT_ONCE) -> int:
     """How many documents are scored together, their probabilities held at once: fewer where labels are very many."""
     return max(1, min(most, _CELLS // len(taxonomy)))

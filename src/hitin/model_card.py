@@ -15,13 +15,12 @@ from hitin.errors import counted, printable
 from hitin.methods import METHODS, NeuralMethod
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
+from hitin.training.progress import SCORES_OF_EPOCHS, History
 
 if TYPE_CHECKING:
     from hitin.estimator import HierarchicalTextClassifier
-    from hitin.training.progress import History
 
 _EXAMPLES = 3  # labels of a level
-_SCORES = {"micro_f1": "micro-F1", "macro_f1": "macro-F1", "val_loss": "loss"}
 
 
 def model_card(classifier: "HierarchicalTextClassifier") -> str:
@@ -120,9 +119,9 @@ def _at_once(history: "History", given: int, held: int) -> Iterator[str]:
 
 
 def _scores(chosen: Mapping[str, float]) -> Iterator[str]:
-    found = [name for name in _SCORES if name in chosen]
+    found = [name for name in SCORES_OF_EPOCHS if name in chosen]
     yield ""
-    yield f"| {' | '.join(_SCORES[name] for name in found)} |"
+    yield f"| {' | '.join(SCORES_OF_EPOCHS[name] for name in found)} |"
     yield f"| {' | '.join('---:' for _ in found)} |"
     yield f"| {' | '.join(f'{chosen[name]:.4f}' for name in found)} |"
 

@@ -23,7 +23,7 @@ from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.checkpoint import load_tensors, remove_leftovers, save_tensors
 from hitin.training.progress import History
-from hitin.trust import check_finite, check_place, check_text, unique_json
+from hitin.trust import check_finite, check_inside, check_text, unique_json
 from hitin.validation_scores import ValidationScores, save_validation
 from hitin.writing import check_writable, unwritable, write_text
 
@@ -177,7 +177,7 @@ def list_told(path: Path, remedy: str = AGAIN) -> Iterator[None]:
 
 def read_list(path: Path, remedy: str = AGAIN) -> Any:
     """The JSON of the list of a folder's files."""
-    check_place(path, remedy)
+    check_inside(path, remedy)
     check_text(path, remedy)
     return unique_json(path.read_text(encoding="utf-8"))
 
@@ -229,7 +229,7 @@ def check_files(folder: Path, checksums: Mapping[str, str], large: Container[str
     """Refuse what was not saved with a model, or cannot have been; all but the `large` files are read whole."""
     for name, checksum in checksums.items():
         path = folder / name
-        check_place(path, remedy)
+        check_inside(path, remedy)
         if not path.is_file():
             raise damaged(path, "this file of the model is missing", remedy)
         if name not in large:
@@ -253,7 +253,7 @@ def read_decisions(path: Path, taxonomy: Taxonomy) -> Decisions:
     """The usual ones where the file is missing: it may be changed, and models are older than it."""
     if not path.exists():
         return Decisions()
-    check_place(path)
+    check_inside(path)
     with telling(path):
         check_text(path)
         found = Decisions.from_json(path.read_text(encoding="utf-8"), str(path))

@@ -274,6 +274,7 @@ def _run_of(options: Mapping[str, object]) -> Run:
     method_name = str(given.pop("method", "hitin"))
     if method_name not in METHODS:
         raise bad_option(f"there is no method {shown(method_name)}", f"The methods are {', '.join(METHODS)}.")
+    _check_settings_are_its_own(method_name)
     encoder_name = _encoder_of(method_name, given.pop("encoder", None))
     encoder_type = _ENCODERS.get(encoder_name, TransformerSettings)
     if encoder_type is TransformerSettings:
@@ -298,6 +299,15 @@ _ENCODERS: dict[str, Any] = {TEXTRCNN: TextRCNNSettings, BAG: BagSettings, TFIDF
 """Those with a name of their own. Any other is the name or folder of a transformer."""
 _COMMON: dict[str, Any] = {"loss": LossSettings, "training": TrainingSettings, "decisions": DecisionSettings}
 """The sections that are the same for all."""
+
+
+def _check_settings_are_its_own(method_name: str) -> None:
+    """Refuse a method that shares its settings with another: a run knows its method by them."""
+    settings = METHODS[method_name].settings
+    others = [name for name, method in METHODS.items() if method.settings is settings and name != method_name]
+    if others:
+        problem = f"the methods {method_name} and {others[0]} have the same class of settings, {settings.__name__}"
+        raise bad_option(problem, f"Derive one from it: class OwnSettings({settings.__name__}).")
 
 
 def _encoder_of(method_name: str, encoder: object) -> str:

@@ -23,7 +23,7 @@ MOST_TENSORS = 20_000
 _SPARE_BYTES, _SPARE_TENSORS = 2**27, 10_000
 
 
-def check_place(path: Path, remedy: str = AGAIN) -> None:
+def check_inside(path: Path, remedy: str = AGAIN) -> None:
     """A file of a model lies in its folder: a link may not lead to what is none of the model's business."""
     if path.is_symlink() and not path.resolve().is_relative_to(path.parent.resolve()):
         raise damaged(path, "this file of the model is a link that leads out of its folder", remedy)

@@ -26,7 +26,7 @@ from hitin.model_place import check_place
 from hitin.settings import BAG, TFIDF, Run
 from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT, finish
-from hitin.training.progress import History
+from hitin.training.progress import SCORES_OF_EPOCHS, History
 from hitin.writing import check_folder
 
 
@@ -50,7 +50,7 @@ class Trained:
             "documents": self.classifier.sizes_,
             "epochs": len(self.history.epochs),
             "best_epoch": int(chosen["epoch"]),
-            "validation": {name: chosen[name] for name in _SCORES if name in chosen},
+            "validation": {name: chosen[name] for name in SCORES_OF_EPOCHS if name in chosen},
             "decisions": self.classifier.decisions_.describe(),
             "tuned": _tuned_row(self.classifier),
             "baselines": {name: _tuned_row(baseline) for name, baseline in self.baselines.items()},
@@ -59,7 +59,6 @@ class Trained:
 
 
 _FEW = 50  # validation documents
-_SCORES = {"micro_f1": "micro-F1", "macro_f1": "macro-F1", "val_loss": "loss"}
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ def _decision_rows(trained: Trained) -> Iterator[tuple[str, str]]:
 def show_trained(trained: Trained) -> str:
     """A few lines for people."""
     history, chosen = trained.history, trained.history.chosen
-    scores = ", ".join(f"{words} {chosen[name]:.4f}" for name, words in _SCORES.items() if name in chosen)
+    scores = ", ".join(f"{words} {chosen[name]:.4f}" for name, words in SCORES_OF_EPOCHS.items() if name in chosen)
     kind = "best" if "select" in history.best else "last"
     epoch = (f"{kind} epoch", f"{chosen['epoch']:.0f} of {len(history.epochs)}")
     rows = [

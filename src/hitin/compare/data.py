@@ -26,7 +26,6 @@ HELD_OUT = TrainingSettings.validation
 """The part of the training documents that is held out where there are no validation documents, for all the same."""
 HELD_OUT_FOR_TEST = 0.2
 """The same where there are no test documents; it is taken first."""
-_AT_ONCE = 4096  # documents
 _OPTION = re.compile(
     r"--(?P<name>(?:text|label)-key|label-delimiter|separator|(?:taxonomy-)?encoding)"
     r"(?P<value> '[^']*'| \S+(?= it is read)|(?<=encoding) [\w-]+)?"
@@ -139,7 +138,7 @@ def write_tables(path: Path, tables: dict[str, NDArray[np.uint8]], labels: int) 
 
 def packed(documents: Documents, taxonomy: Taxonomy) -> NDArray[np.uint8]:
     """(documents, |Y| / 8): the labels of documents."""
-    parts = chunks(documents.labels, documents_at_once(taxonomy, _AT_ONCE))
+    parts = chunks(documents.labels, documents_at_once(taxonomy))
     return np.concatenate([np.packbits(truth_table(some, taxonomy), axis=1) for some in parts])
 
 

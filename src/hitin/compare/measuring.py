@@ -35,7 +35,6 @@ from hitin.training.kept_weights import best_path
 from hitin.training.log import Watcher
 from hitin.training.progress import SELECT
 
-_AT_ONCE = 4096  # documents
 _WARM_UP = 256  # documents, before the clock is started
 _TIMED = 10_000  # documents
 
@@ -72,7 +71,7 @@ def _own(
     model, decisions = classifier.model_, classifier.decisions_
     tuned, half, seconds, timed = [], [], 0.0, 0
     decisions.decide(finite_logits(model, texts[:_WARM_UP]), model.taxonomy)
-    for some in chunks(texts, documents_at_once(model.taxonomy, _AT_ONCE)):
+    for some in chunks(texts, documents_at_once(model.taxonomy)):
         started = time.perf_counter()
         logits = finite_logits(model, some)
         given = decisions.decide(logits, model.taxonomy)
@@ -105,7 +104,7 @@ def _of_other_epochs(
 
 def _at_half(model: NeuralModel, texts: Sequence[str], advance: Any) -> Packed:
     found = []
-    for some in chunks(texts, documents_at_once(model.taxonomy, _AT_ONCE)):
+    for some in chunks(texts, documents_at_once(model.taxonomy)):
         found.append(np.packbits(finite_logits(model, some) > 0, axis=1))
         advance(len(some))
     return np.concatenate(found)

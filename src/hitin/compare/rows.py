@@ -20,14 +20,6 @@ HITIN = "hitin"
 HEIGHTS = range(2, 9)
 ABLATIONS = ("random-tree", "no-regularisation", "taxonomy-tree", "paper-tree", "pooling", "height")
 
-_TITLES = {
-    "hiagm-tp": "HiAGM-TP",
-    "hiagm-la": "HiAGM-LA",
-    "htcinfomax": "HTCInfoMax",
-    "himatch": "HiMatch",
-    "hgclr": "HGCLR",
-    "hitin": "HiTIN",
-}
 _PATHS = ("encoder", "vectors")
 """Options that may name a file or folder beside the comparison's own."""
 _NO_PATHS = (TEXTRCNN, BAG, TFIDF)
@@ -70,7 +62,7 @@ class RowBuilder:
         idle = idle_options(Run.unchecked({"method": method, **given}))
         given = {option: value for option, value in given.items() if option in options or option not in idle}
         run, written = self._run(method, given), Run.of(method=method, **given)
-        title = title or (_TITLES.get(method, name) if name == method else name)
+        title = title or (METHODS[method].title if name == method else "") or name
         return Row(name, title, run, kind, self.seeds if seeds is None else seeds, None if run == written else written)
 
     def _run(self, method: str, given: Options) -> Run:

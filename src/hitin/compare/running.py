@@ -18,7 +18,8 @@ from typing import Any
 from hitin.compare.cells import ERRORS, FAILURE, TRAINED, Cell, Plan, cell_key, once, tidy
 from hitin.compare.events import Event
 from hitin.compare.places import Place
-from hitin.compare.worker import INTERRUPTED, Task
+from hitin.compare.worker import Task
+from hitin.console import INTERRUPTED
 from hitin.writing import write_text
 
 _LAST_LINES = 30  # of what a failed process complained about

@@ -19,6 +19,7 @@ from hitin.compare.cells import DECISIONS, FAILURE, FORMAT, MODEL, RESULT, TRAIN
 from hitin.compare.data import Splits, read_splits, write_tables
 from hitin.compare.events import EventWriter
 from hitin.compare.measuring import Scored, device_of, machine, parameters, peak_memory, score
+from hitin.console import INTERRUPTED
 from hitin.errors import HitinError, InputError, first_line
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.locking import locked
@@ -28,7 +29,6 @@ from hitin.training.progress import SELECT
 from hitin.training.shortage import is_shortage
 from hitin.writing import write_text
 
-INTERRUPTED = 130
 FAILED = 1
 _PATIENCE = 60.0  # seconds that a process which was left behind has to save its state
 _SPOILT = ("damaged-checkpoint", "damaged-model", "other-run")

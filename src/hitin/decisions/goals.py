@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin.errors import InputError, shown
+from hitin.metrics.counts import ratio
 
 Metric = Literal["mean", "micro", "macro", "hierarchical"]
 Numbers = NDArray[np.float64]
@@ -78,19 +79,19 @@ class Sheet:
 
     def f1(self) -> Numbers:
         """(|Y|, points)"""
-        return _ratio(2 * self.right, self.given + self.true[:, None])
+        return ratio(2 * self.right, self.given + self.true[:, None])
 
     def micro(self) -> Numbers:
-        return _ratio(2 * self.right.sum(axis=0), self.given.sum(axis=0) + self.true.sum())
+        return ratio(2 * self.right.sum(axis=0), self.given.sum(axis=0) + self.true.sum())
 
     def macro(self) -> Numbers:
         return np.asarray(self.f1().mean(axis=0))
 
     def precision(self) -> Numbers:
-        return _ratio(self.right.sum(axis=0), self.given.sum(axis=0))
+        return ratio(self.right.sum(axis=0), self.given.sum(axis=0))
 
     def recall(self) -> Numbers:
-        return _ratio(self.right.sum(axis=0), self.true.sum())
+        return ratio(self.right.sum(axis=0), self.true.sum())
 
 
 def values(goal: Goal, sheet: Sheet, *, strict: bool = True) -> Numbers:
@@ -136,7 +137,7 @@ def level_points(goal: Goal, sheet: Sheet, starts: Points) -> Points:
             others = rows != level
             right = levels.right[rows, points][others].sum() + levels.right[level]
             given = levels.given[rows, points][others].sum() + levels.given[level]
-            whole = micro * _ratio(2 * right, given + levels.true.sum())
+            whole = micro * ratio(2 * right, given + levels.true.sum())
             points[level] = best_point(whole + macro * (f1[rows, points][others].sum() + f1[level]))
         if (points == before).all():
             break
@@ -172,7 +173,3 @@ def _precise_points(sheet: Sheet, wished: float) -> Points:
     precise = (sheet.given > 0) & (sheet.right >= wished * sheet.given)
     last = sheet.given.shape[1] - 1
     return np.asarray(np.where(precise.any(axis=1), precise.argmax(axis=1), last))
-
-
-def _ratio(part: Numbers, whole: Numbers | float) -> Numbers:
-    return np.asarray(part / np.maximum(whole, 1), dtype=np.float64)

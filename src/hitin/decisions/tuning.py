@@ -1,6 +1,6 @@
 """Choosing decisions on validation documents: the policy, its thresholds, and what else it takes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,10 +14,9 @@ from hitin.decisions.goals import Goal, Sheet, values
 from hitin.decisions.policies import Given, Policy
 from hitin.decisions.settings import DecisionSettings
 from hitin.metrics import Counts, macro_f1, micro_f1, micro_precision, micro_recall
+from hitin.model import Advance
 from hitin.taxonomy import Taxonomy
 from hitin.taxonomy.levels import with_ancestors
-
-Advance = Callable[[int], None]
 
 _FOLDS = 5
 _ROUNDING = 1e-12

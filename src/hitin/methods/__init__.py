@@ -1,7 +1,7 @@
 """The methods of the comparison, each behind a small interface: that of `hitin.methods.interface` where it stands on a
 text encoder and is trained by the common loop, that of `hitin.model` where it is something else."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hitin.methods.flat import Flat, FlatSettings
@@ -19,9 +19,11 @@ from hitin.model import Model
 
 @dataclass(frozen=True)
 class Known:
-    """A method: the dataclass of its settings."""
+    """A method: the dataclass of its settings, which is no other's, and what it is called in tables."""
 
     settings: type[Any]
+    title: str = field(default="", kw_only=True)
+    """Its name, where it has none."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,12 @@ class WholeMethod(Known):
 
 
 METHODS: dict[str, Known] = {
-    "hitin": NeuralMethod(HiTINSettings, HiTIN),
+    "hitin": NeuralMethod(HiTINSettings, HiTIN, title="HiTIN"),
     "flat": NeuralMethod(FlatSettings, Flat),
-    "hiagm-tp": NeuralMethod(HiAGMTPSettings, HiAGMTP),
-    "hiagm-la": NeuralMethod(HiAGMLASettings, HiAGMLA),
-    "htcinfomax": NeuralMethod(HTCInfoMaxSettings, HTCInfoMax),
-    "himatch": NeuralMethod(HiMatchSettings, HiMatch),
-    "hgclr": NeuralMethod(HGCLRSettings, HGCLR),
+    "hiagm-tp": NeuralMethod(HiAGMTPSettings, HiAGMTP, title="HiAGM-TP"),
+    "hiagm-la": NeuralMethod(HiAGMLASettings, HiAGMLA, title="HiAGM-LA"),
+    "htcinfomax": NeuralMethod(HTCInfoMaxSettings, HTCInfoMax, title="HTCInfoMax"),
+    "himatch": NeuralMethod(HiMatchSettings, HiMatch, title="HiMatch"),
+    "hgclr": NeuralMethod(HGCLRSettings, HGCLR, title="HGCLR"),
     "linear": WholeMethod(LinearSettings, LinearModel, "tfidf", frozenset({"validation", "seed"})),
 }

@@ -17,13 +17,12 @@ from hitin.cells import whole_characters
 from hitin.errors import InputError
 from hitin.files import is_same
 from hitin.metrics import Counts, Difference, Scores
+from hitin.model_folder import MANIFEST
 from hitin.pages import safe_json
 from hitin.report.confusions import Confusion
 from hitin.report.examples import Example
 from hitin.taxonomy import Taxonomy
 from hitin.writing import check_writable, replacing
-
-_MODEL = "model.json"  # what a folder of a model has
 
 
 @dataclass(frozen=True)
@@ -170,7 +169,7 @@ def report_files(path: str | Path, documents: Iterable[str | Path] = ()) -> list
     page = Path(path)
     if page.suffix.lower() not in (".html", ".htm"):
         raise _no_report(page, "a report is a page, whose name ends in .html", "Its numbers are written beside it.")
-    if (page.parent / _MODEL).exists():
+    if (page.parent / MANIFEST).exists():
         raise _no_report(page, "this folder holds a model", "Choose another folder for the report.")
     files = [page, *(page.with_suffix(ending) for ending in (".report.json", ".labels.csv"))]
     for file in files:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from hitin.settings import Run
 
 SELECT = "select"
+SCORES_OF_EPOCHS = {"micro_f1": "micro-F1", "macro_f1": "macro-F1", "val_loss": "loss"}
+"""On validation documents: their names in records, and in words."""
 BESTS = (SELECT, "micro", "macro")
 """The scores by which an epoch can be the best: the one of the settings, micro-F1 and macro-F1."""
 
