@@ -1,12 +1,25 @@
 """The page of the service when not all is well: keys, a server that is gone or busy, a model that is replaced."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.browser import Pages, in_a_browser
 from tests.conftest import Run
-from tests.page_harness import RIGHT_TO_LEFT, classify, crossed_model, lit, odd_model, opened, until
+from tests.page_harness import (
+    RIGHT_TO_LEFT,
+    classify,
+    crossed_model,
+    lit,
+    no_request,
+    odd_model,
+    opened,
+    rows,
+    share_of,
+    until,
+)
 from tests.serving import LATE, Served, copied, serving
 
 if TYPE_CHECKING:
@@ -28,6 +41,91 @@ def test_a_model_that_is_replaced_shows_its_new_labels(page: "Page", tickets: Pa
         page.get_by_role("treeitem", name="Injury").first.wait_for()
         page.wait_for_selector(".row.lit")
         assert "Injury" in lit(page)
+
+
+def test_a_model_that_is_replaced_by_one_of_another_order_shows_its_own_probabilities(
+    page: "Page", tmp_path: Path
+) -> None:
+    model, other = crossed_model(tmp_path / "model"), crossed_model(tmp_path / "other", reordered=True)
+    with serving(tmp_path, [model], "--reload-every", "0.2") as served:
+        opened(page, served)
+        before = served.get("/v1/taxonomy").json()["labels"]
+        shutil.rmtree(model)
+        other.rename(model)
+        served.wait_for("model loaded anew")
+        told = served.predict("the ball is round", all_scores=True)["documents"][0]["probabilities"]
+        labels = served.get("/v1/taxonomy").json()["labels"]
+        assert sorted(labels) == sorted(before)
+        assert labels != before
+        classify(page, "the ball is round")
+        until(page, "document.querySelectorAll('.row.lit').length > 0")
+        shares = dict(zip(labels, told, strict=True))
+        shares["Ball"] = shares["Sport > Ball"]
+        assert all(abs(share_of(row["share"]) - shares[row["name"]]) < 0.006 for row in rows(page))
+
+
+@contextmanager
+def held(page: "Page", address: str) -> Iterator[None]:
+    """What is asked for there is not answered before the block ends."""
+    waiting: list[Any] = []
+    page.route(address, lambda route: waiting.append(route))
+    yield
+    page.unroute(address)
+    for route in waiting:
+        with suppress(Exception):  # one that the page gave up
+            route.continue_()
+
+
+def test_a_text_that_is_typed_before_the_labels_are_there_is_classified_then(
+    page: "Page", served_tickets: Served
+) -> None:
+    with held(page, "**/v1/taxonomy*"):
+        page.goto(served_tickets.address)
+        page.wait_for_selector("#model option", state="attached")
+        page.fill("#text", LATE)
+        page.press("#text", "Control+Enter")
+        page.wait_for_timeout(100)
+    page.wait_for_selector(".row.lit")
+    assert "Late" in lit(page)
+
+
+def test_a_text_is_classified_by_the_model_that_is_chosen_however_slow_its_labels_are(
+    page: "Page", tickets: Path, tmp_path: Path
+) -> None:
+    with serving(tmp_path, [tickets, crossed_model(tmp_path / "crossed")]) as served:
+        opened(page, served)
+        with held(page, "**/v1/taxonomy?model=crossed"):
+            page.select_option("#model", "crossed")
+            with no_request(page):
+                page.fill("#text", "a broken leg")
+                page.press("#text", "Control+Enter")
+        page.wait_for_selector(".row.lit")
+        assert "Injury" in lit(page)
+
+
+def test_models_that_are_being_loaded_are_told_and_waited_for(pages: Pages, served_tickets: Served) -> None:
+    page, is_loading = pages(expected="503"), [True]
+    loading = {"error": {"kind": "loading", "message": "the models are being loaded"}}
+    page.route(
+        "**/v1/models",
+        lambda route: route.fulfill(status=503, json=loading) if is_loading else route.continue_(),
+    )
+    page.goto(served_tickets.address)
+    until(page, "document.querySelector('#told').textContent.includes('being loaded')")
+    is_loading.clear()
+    page.wait_for_selector(".row")
+    assert page.inner_text("#told") == ""
+
+
+def test_a_start_that_failed_is_tried_again_with_the_next_text(pages: Pages, served_tickets: Served) -> None:
+    page = pages(expected="ERR_FAILED")
+    page.route("**/v1/models", lambda route: route.abort())
+    page.goto(served_tickets.address)
+    page.wait_for_selector("#message:not([hidden])")
+    page.unroute("**/v1/models")
+    classify(page, LATE)
+    assert "Late" in lit(page)
+    assert page.is_hidden("#message")
 
 
 def test_names_of_any_length_and_script_leave_room_for_the_others(page: "Page", tmp_path: Path) -> None:
@@ -62,6 +160,15 @@ def test_a_key_is_asked_for_and_kept_for_the_session_only(pages: Pages, tickets:
     with serving(tmp_path, [tickets], HITIN_API_KEY=KEY) as served:
         page = pages(expected="401")
         page.goto(served.address)
+        page.click("#key-cancel")
+        page.wait_for_selector("#message:not([hidden])")
+        assert "Authorization" not in page.inner_text("#message")
+        page.fill("#text", LATE)  # which asks for the key again
+        page.wait_for_selector("#key-dialog[open]")
+        page.fill("#key", "clé€")  # no header can hold it
+        page.keyboard.press("Enter")
+        assert page.is_visible("#key-dialog")
+        assert page.evaluate("sessionStorage.length") == 0
         page.fill("#key", "wrong")
         page.keyboard.press("Enter")
         until(page, "document.querySelector('#key-told').textContent.includes('did not take')")
@@ -84,6 +191,8 @@ def test_a_server_that_is_gone_is_told_and_taken_up_again(pages: Pages, tickets:
     page.fill("#text", "another text")
     page.wait_for_selector("#message:not([hidden])")
     assert "does not answer" in page.inner_text("#message")
+    page.click("#clear")
+    assert page.is_hidden("#message"), "there is nothing to be answered"
     with serving(tmp_path, [tickets], "--port", port):
         classify(page, LATE)
         assert page.is_hidden("#message")

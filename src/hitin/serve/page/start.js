@@ -1,6 +1,6 @@
 // The page: a text goes to the server, and what comes back lights up the tree.
 
-import { Answer, likeliestPath, numbersOf } from './answer.js';
+import { Answer, fits, likeliestPath, numbersOf, Replaced } from './answer.js';
 import { at, button, clean, counted, later, make, named, number, options, percent, short } from './base.js';
 import { Controls } from './controls.js';
 import { Documents } from './documents.js';
@@ -15,7 +15,8 @@ const LOADING = 120; // times that a server is asked again which loads its model
 const MOST_GIVEN = 12; // paths that are listed
 const RUNTIMES = { onnx: ', ONNX', 'onnx-int8': ', ONNX in 8 bits' };
 
-let models = [], model = null, taxonomy = null, answer = null, asked = null;
+let models = [], model = null, taxonomy = null, answer = null;
+let loading = null, asked = null; // what is under way: models and labels, and the answer to a text
 
 function fail(error) {
   if (isAborted(error)) return;
@@ -38,28 +39,50 @@ const typing = later(TYPING, () => classify());
 // ---- Models.
 
 async function start(wanted, isAgain = false) {
-  try {
-    ({ models } = await ask('v1/models', null, { patience: LOADING }));
+  await load(async signal => {
+    ({ models } = await ask('v1/models', null, { signal, patience: LOADING, waits: tellLoading }));
     const { name } = models.find(each => each.name === wanted) ?? models[0];
     options(at('#model'), models.map(each => [each.name, clean(each.name)]), name);
-    await useModel(name, isAgain);
-  } catch (error) { fail(error); }
+    return labelsOf(name, signal);
+  }, isAgain);
 }
 
-async function useModel(name, isAgain = false) {
+const labelsOf = (name, signal) => ask(`v1/taxonomy?model=${encodeURIComponent(name)}`, null, { signal });
+
+function tellLoading({ kind }) {
+  if (kind === 'loading') at('#told').textContent = 'The models are being loaded …';
+}
+
+async function chooseModel(name) {
+  try { await load(signal => labelsOf(name, signal)); } catch (error) {
+    if (isAborted(error)) return;
+    if (model) { at('#model').value = model.name; await classify(); } // by the one of before
+    fail(error);
+  }
+}
+
+// Use the model whose labels are read. A text that is typed meanwhile waits for it.
+async function load(read, isAgain = false) {
+  loading?.abort();
   asked?.abort();
-  const mine = asked = new AbortController();
-  const found = models.find(each => each.name === name);
-  const labels = await ask(`v1/taxonomy?model=${encodeURIComponent(name)}`, null, { signal: mine.signal });
-  model = found;
-  taxonomy = new Taxonomy(labels);
+  const mine = loading = new AbortController();
+  let labels;
+  try { labels = await read(mine.signal); } finally {
+    if (loading === mine) { loading = null; at('#told').textContent = ''; }
+  }
+  model = models.find(each => each.name === labels.model);
+  show(new Taxonomy(labels));
+  await classify(isAgain);
+}
+
+function show(labels) {
+  taxonomy = labels;
   answer = null;
   why.clear();
   aboutModel();
   controls.show(model);
   at('#query').value = at('#found').textContent = at('#chosen').textContent = '';
   tree.show(taxonomy);
-  await classify(isAgain);
 }
 
 function aboutModel() {
@@ -76,27 +99,33 @@ async function classify(isAgain = false) {
   asked?.abort();
   const mine = asked = new AbortController(), text = at('#text').value;
   at('#clear').disabled = !text;
-  if (!model) return;
-  if (!text.trim()) { use(null, ''); return; }
-  at('#told').textContent = 'Classifying …';
-  const started = performance.now();
+  if (loading) return; // the text is sent when the labels are there
   try {
-    const body = { text: wellFormed(text), model: model.name, all_scores: true, limits: true, ...controls.question() };
-    const { documents: [record], decisions } = await ask('v1/predict', body, { signal: mine.signal });
-    if (mine !== asked) return; // a later text was sent meanwhile
-    allIsWell();
-    if (!Answer.fits(taxonomy, record)) {
-      if (isAgain) throw new Error('The model is being replaced. Try again in a moment.');
-      await start(model.name, true); // the model was replaced: its labels are read again
-      return;
-    }
-    controls.answered(decisions);
-    use(new Answer(taxonomy, record), `${counted(text.length, 'character')}, answered in ${number(Math.ceil(performance.now() - started))} ms`);
+    if (!model) await start(at('#model').value); // which failed before
+    else if (text.trim()) await answerTo(text, mine, isAgain);
+    else { allIsWell(); use(null, ''); }
   } catch (error) {
     if (isAborted(error)) return;
-    use(null, ''); // the answer of before is not that of this text
+    if (model) use(null, ''); // the answer of before is not that of this text
     fail(error);
   }
+}
+
+async function answerTo(text, mine, isAgain) {
+  at('#told').textContent = 'Classifying …';
+  const started = performance.now();
+  const body = { text: wellFormed(text), model: model.name, all_scores: true, limits: true, ...controls.question() };
+  const found = await ask('v1/predict', body, { signal: mine.signal });
+  if (mine !== asked) return; // a later text was sent meanwhile
+  allIsWell();
+  if (!fits(taxonomy, found)) {
+    if (isAgain) throw new Replaced();
+    await start(model.name, true); // the model was replaced: its labels are read again
+    return;
+  }
+  controls.answered(found.decisions);
+  const took = number(Math.ceil(performance.now() - started));
+  use(new Answer(taxonomy, found.documents[0]), `${counted(text.length, 'character')}, answered in ${took} ms`);
 }
 
 function use(found, words) {
@@ -184,12 +213,7 @@ at('#text').addEventListener('keydown', event => {
   if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); typing.now(); }
 });
 at('#clear').addEventListener('click', () => { at('#text').value = ''; classify(); at('#text').focus(); });
-at('#model').addEventListener('change', () => {
-  useModel(at('#model').value).catch(error => {
-    if (!isAborted(error)) at('#model').value = model.name;
-    fail(error);
-  });
-});
+at('#model').addEventListener('change', () => chooseModel(at('#model').value));
 at('#explain').addEventListener('click', explainGiven);
 at('#query').addEventListener('input', () => searching.soon());
 at('#query').addEventListener('keydown', event => {
@@ -198,4 +222,4 @@ at('#query').addEventListener('keydown', event => {
 at('#fold').addEventListener('click', () => tree.fold());
 at('#message button').addEventListener('click', allIsWell);
 receiveFiles(file => documents.open(file));
-start();
+start().catch(fail);
