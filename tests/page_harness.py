@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,6 +135,18 @@ def no_request(page: "Page") -> Iterator[None]:
     page.wait_for_timeout(100)
     page.remove_listener("request", hear)
     assert not asked
+
+
+@contextmanager
+def held(page: "Page", address: str) -> Iterator[None]:
+    """What is asked for there is not answered before the block ends."""
+    waiting: list[Any] = []
+    page.route(address, lambda route: waiting.append(route))
+    yield
+    page.unroute(address)
+    for route in waiting:
+        with suppress(Exception):  # one that the page gave up
+            route.continue_()
 
 
 def share_of(words: str) -> float:

@@ -1,10 +1,8 @@
 """The page of the service when not all is well: keys, a server that is gone or busy, a model that is replaced."""
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.browser import Pages, in_a_browser
 from tests.conftest import Run
@@ -12,13 +10,15 @@ from tests.page_harness import (
     RIGHT_TO_LEFT,
     classify,
     crossed_model,
+    held,
     lit,
-    no_request,
     odd_model,
     opened,
     rows,
+    run_all,
     share_of,
     until,
+    upload,
 )
 from tests.serving import LATE, Served, copied, serving
 
@@ -43,6 +43,23 @@ def test_a_model_that_is_replaced_shows_its_new_labels(page: "Page", tickets: Pa
         assert "Injury" in lit(page)
 
 
+def test_a_file_is_classified_from_the_start_when_the_model_is_replaced(
+    page: "Page", tickets: Path, tmp_path: Path
+) -> None:
+    model, other = copied(tickets, tmp_path / "model"), crossed_model(tmp_path / "other")
+    with serving(tmp_path, [model], "--reload-every", "0.2") as served:
+        opened(page, served)
+        upload(page, "a.csv", "text\na broken leg\nthe ball is round\n")
+        run_all(page)
+        shutil.rmtree(model)
+        other.rename(model)
+        served.wait_for("model loaded anew")
+        run_all(page)
+        assert page.inner_text("#made-with").startswith("2 texts classified by model (")
+        assert "Injury" in page.inner_text("#results tbody")
+        assert page.is_hidden("#message")
+
+
 def test_a_model_that_is_replaced_by_one_of_another_order_shows_its_own_probabilities(
     page: "Page", tmp_path: Path
 ) -> None:
@@ -64,18 +81,6 @@ def test_a_model_that_is_replaced_by_one_of_another_order_shows_its_own_probabil
         assert all(abs(share_of(row["share"]) - shares[row["name"]]) < 0.006 for row in rows(page))
 
 
-@contextmanager
-def held(page: "Page", address: str) -> Iterator[None]:
-    """What is asked for there is not answered before the block ends."""
-    waiting: list[Any] = []
-    page.route(address, lambda route: waiting.append(route))
-    yield
-    page.unroute(address)
-    for route in waiting:
-        with suppress(Exception):  # one that the page gave up
-            route.continue_()
-
-
 def test_a_text_that_is_typed_before_the_labels_are_there_is_classified_then(
     page: "Page", served_tickets: Served
 ) -> None:
@@ -87,20 +92,6 @@ def test_a_text_that_is_typed_before_the_labels_are_there_is_classified_then(
         page.wait_for_timeout(100)
     page.wait_for_selector(".row.lit")
     assert "Late" in lit(page)
-
-
-def test_a_text_is_classified_by_the_model_that_is_chosen_however_slow_its_labels_are(
-    page: "Page", tickets: Path, tmp_path: Path
-) -> None:
-    with serving(tmp_path, [tickets, crossed_model(tmp_path / "crossed")]) as served:
-        opened(page, served)
-        with held(page, "**/v1/taxonomy?model=crossed"):
-            page.select_option("#model", "crossed")
-            with no_request(page):
-                page.fill("#text", "a broken leg")
-                page.press("#text", "Control+Enter")
-        page.wait_for_selector(".row.lit")
-        assert "Injury" in lit(page)
 
 
 def test_models_that_are_being_loaded_are_told_and_waited_for(pages: Pages, served_tickets: Served) -> None:
@@ -144,16 +135,14 @@ def test_names_of_any_length_and_script_leave_room_for_the_others(page: "Page", 
         assert page.inner_text("#chosen").startswith(f"{RIGHT_TO_LEFT} › ")
 
 
-def test_a_model_that_cannot_be_explained_says_so(pages: Pages, tickets: Path, tmp_path: Path, run: Run) -> None:
+def test_a_model_that_cannot_be_explained_says_so(page: "Page", tickets: Path, tmp_path: Path, run: Run) -> None:
     assert run("export", tickets, "--out", tmp_path / "exported").exit_code == 0
     with serving(tmp_path, [tmp_path / "exported"]) as served:
-        page = opened(pages(expected="422"), served)
+        opened(page, served)
+        assert "exported" in page.inner_text("#chosen")
         classify(page, LATE)
-        page.click("#explain")
-        until(page, "!document.querySelector('#why').ariaBusy && document.querySelector('#why-told').textContent")
-        expected = served.post("/v1/explain", {"text": LATE}).json()["error"]
-        assert expected["kind"] == "no-explanation"
-        assert expected["remedy"] in page.inner_text("#why-told")
+        assert page.is_disabled("#explain")
+        assert "exported" in str(page.get_attribute("#explain", "title"))
 
 
 def test_a_key_is_asked_for_and_kept_for_the_session_only(pages: Pages, tickets: Path, tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ import { Why } from './words.js';
 
 const TYPING = 250; // milliseconds without a key until a text is sent
 const LOADING = 120; // times that a server is asked again which loads its models
+const SLOW = 300; // milliseconds after which one sees that what is shown is of before
 const MOST_GIVEN = 12; // paths that are listed
 const RUNTIMES = { onnx: ', ONNX', 'onnx-int8': ', ONNX in 8 bits' };
+const UNEXPLAINED = 'Which words decided is not known of an exported model: serve the folder of the model itself.';
 
 let models = [], model = null, taxonomy = null, answer = null;
 let loading = null, asked = null; // what is under way: models and labels, and the answer to a text
@@ -31,10 +33,12 @@ const why = new Why(name => { tree.choose(taxonomy.numbers.get(name)); tellChose
 const documents = new Documents({
   question: () => ({ model: model.name, ...controls.wholeQuestion() }),
   taxonomy: () => taxonomy,
+  readAgain: () => start(model?.name, true).catch(fail),
   oneText: text => { at('#text').value = text; classify(); },
   fail,
 });
 const typing = later(TYPING, () => classify());
+const waiting = later(SLOW, isBusy => { for (const box of ['#given', '#tree']) at(box).setAttribute('aria-busy', isBusy); });
 
 // ---- Models.
 
@@ -66,9 +70,10 @@ async function load(read, isAgain = false) {
   loading?.abort();
   asked?.abort();
   const mine = loading = new AbortController();
+  waiting.soon(true);
   let labels;
   try { labels = await read(mine.signal); } finally {
-    if (loading === mine) { loading = null; at('#told').textContent = ''; }
+    if (loading === mine) { loading = null; at('#told').textContent = ''; waiting.now(false); }
   }
   model = models.find(each => each.name === labels.model);
   show(new Taxonomy(labels));
@@ -83,6 +88,7 @@ function show(labels) {
   controls.show(model);
   at('#query').value = at('#found').textContent = at('#chosen').textContent = '';
   tree.show(taxonomy);
+  documents.results.use(taxonomy);
 }
 
 function aboutModel() {
@@ -113,6 +119,7 @@ async function classify(isAgain = false) {
 
 async function answerTo(text, mine, isAgain) {
   at('#told').textContent = 'Classifying …';
+  waiting.soon(true);
   const started = performance.now();
   const body = { text: wellFormed(text), model: model.name, all_scores: true, limits: true, ...controls.question() };
   const found = await ask('v1/predict', body, { signal: mine.signal });
@@ -129,6 +136,7 @@ async function answerTo(text, mine, isAgain) {
 }
 
 function use(found, words) {
+  waiting.now(false);
   answer = found;
   why.clear();
   at('#told').textContent = words;
@@ -151,7 +159,8 @@ function drawGiven(labels) {
   const more = ends.length > MOST_GIVEN ? `and ${counted(ends.length - MOST_GIVEN, 'other path')}: see the tree` : '';
   at('#given-none').textContent = ends.length ? more
     : answer ? 'No label is given. The tree shows what is most probable.' : 'What is given to the text stands here.';
-  at('#explain').disabled = !answer;
+  at('#explain').disabled = !answer || !model.explains;
+  at('#explain').title = model.explains ? '' : UNEXPLAINED;
 }
 
 function pathButton(path) {
@@ -185,7 +194,7 @@ function explainGiven() { // the likeliest path first, of which the end is shown
   const given = numbersOf(answer.given(controls.threshold)), isGiven = new Set(given);
   const path = given.length ? taxonomy.pathTo(likeliestEnd(given), label => isGiven.has(label))
     : likeliestPath(taxonomy, answer.probabilities);
-  explain([...new Set([...path.filter(label => !given.length || isGiven.has(label)), ...given])], path.at(-1));
+  explain([...new Set([...path.filter(label => !given.length || isGiven.has(label)), ...bySureness(given)])], path.at(-1));
 }
 
 const bySureness = labels => labels.toSorted((one, other) => answer.probabilities[other] - answer.probabilities[one]);
@@ -193,7 +202,7 @@ const likeliestEnd = labels => bySureness(taxonomy.ends(labels))[0];
 
 function tellChosen() {
   const label = tree.chosen, box = at('#chosen');
-  if (label < 0) { box.textContent = 'Choose a label to see which words decided.'; return; }
+  if (label < 0) { box.textContent = model.explains ? 'Choose a label to see which words decided.' : UNEXPLAINED; return; }
   const limit = answer?.limits?.[label], what = controls.hasThreshold ? 'threshold' : 'stop';
   const upTo = limit >= 0 ? `given up to a ${what} of ${(limit / 100).toFixed(2)}` : `given at no ${what}`;
   const told = answer ? `: ${percent(answer.probabilities[label])}, ${upTo}` : '';
