@@ -76,8 +76,8 @@ export class Why {
     at('#why').removeAttribute('aria-busy');
     this.drawChoices();
     const { words, probability, score, baseline, error } = explanation;
-    at('#why-told').replaceChildren(named('b', '', this.shownAs(name)), `, ${percent(probability)}: its score before calibration (log-odds) is `
-      + `${signed(score)} with these words, ${signed(baseline)} without.`
+    at('#why-told').replaceChildren(named('b', '', this.shownAs(name)), `, ${percent(probability)}: `
+      + `its score before calibration (log-odds) is ${signed(score)} with these words, ${signed(baseline)} without.`
       + (error > EXACT ? ` The weights add up to the difference but for ${percent(error)}.` : ''));
     at('#why-body').hidden = false;
     const most = Math.max(...words.map(word => Math.abs(word.weight)), 1e-9);
@@ -87,7 +87,7 @@ export class Why {
 
   list({ words, score, baseline }, most) { // the weightiest, and how all add up
     const sorted = words.toSorted((one, other) => Math.abs(other.weight) - Math.abs(one.weight));
-    const others = sorted.slice(MOST_LISTED), rest = others.reduce((sum, word) => sum + word.weight, 0);
+    const others = sorted.slice(MOST_LISTED), rest = others.reduce((total, word) => total + word.weight, 0);
     at('#why-body tbody').replaceChildren(...sorted.slice(0, MOST_LISTED).map(word => line(word, most)));
     at('#why-body tfoot').replaceChildren(...(others.length ? [sum(counted(others.length, 'other'), rest)] : []),
       sum('without any word', baseline), sum('score', score));
