@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +38,10 @@ def large_model(folder: Path, labels: int = 5000) -> Path:
     return folder
 
 
-def crossed_model(folder: Path) -> Path:
-    """A model of a label under two parents, and of one that is called by its whole path."""
+def crossed_model(folder: Path, *, reordered: bool = False) -> Path:
+    """A model of a label under two parents, and of one that is called by its whole path; in another order if wanted."""
     edges = [(None, "Health"), (None, "Sport"), ("Health", "Injury"), ("Sport", "Injury"), ("Sport", "Sport > Ball")]
+    edges = [*reversed(edges[:2]), *reversed(edges[2:])] if reordered else edges
     texts, given = ["a broken leg", "the ball is round", "good sleep"], [["Injury"], ["Sport > Ball"], ["Health"]]
     settings: dict[str, Any] = {"encoder": "bag", "min_count": 1, "epochs": 40, "word_dropout": 0.0}
     classifier = HierarchicalTextClassifier(Taxonomy.from_edges(edges), device="cpu", **settings)
@@ -134,6 +135,18 @@ def no_request(page: "Page") -> Iterator[None]:
     page.wait_for_timeout(100)
     page.remove_listener("request", hear)
     assert not asked
+
+
+@contextmanager
+def held(page: "Page", address: str) -> Iterator[None]:
+    """What is asked for there is not answered before the block ends."""
+    waiting: list[Any] = []
+    page.route(address, lambda route: waiting.append(route))
+    yield
+    page.unroute(address)
+    for route in waiting:
+        with suppress(Exception):  # one that the page gave up
+            route.continue_()
 
 
 def share_of(words: str) -> float:

@@ -31,6 +31,7 @@ def test_labels_and_probabilities_are_those_of_the_library(
     answer = served_tickets.predict(*TEXTS, all_scores=True)
     scored = classifier.scored(TEXTS)
     assert answer["model"] == "tickets"
+    assert answer["taxonomy"] == served_tickets.get("/v1/taxonomy").json()["id"]
     assert answer["decisions"] == json.loads(json.dumps(classifier.decisions_.summary()))
     for document, given, row in zip(answer["documents"], scored.given, scored.probabilities, strict=True):
         assert document["labels"] == [classifier.classes_[label] for label in np.flatnonzero(given)]
@@ -91,6 +92,7 @@ def test_the_taxonomy_is_told_and_remembered(served_tickets: Served) -> None:
     assert tuple(told["labels"]) == taxonomy.labels
     assert told["edges"] == taxonomy.edges.tolist()
     assert tuple(told["level_sizes"]) == tuple(taxonomy.level_sizes)
+    assert answer.headers["etag"] == f'"{told["id"]}"'
     again = served_tickets.get("/v1/taxonomy", headers={"If-None-Match": answer.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
     assert served_tickets.get("/v1/taxonomy", headers={"If-None-Match": '"another"'}).content == answer.content

@@ -19,20 +19,23 @@ from tests.page_harness import (
     colours,
     contrast,
     crossed_model,
+    held,
     large_model,
     lit,
     no_request,
     opened,
     rows,
+    run_all,
     share_of,
     slide,
     until,
+    upload,
     wait_for_answer,
 )
 from tests.serving import LATE, Served, serving, train_tickets
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 pytestmark = in_a_browser
 MIXED = "The refund for my broken screen has not arrived and the battery is empty"
@@ -126,6 +129,19 @@ def test_another_model_brings_its_own_labels_and_answers(page: "Page", site: Ser
     assert "5,000 labels" in page.inner_text("#about-model")
 
 
+def test_a_text_is_classified_by_the_model_that_is_chosen_however_slow_its_labels_are(
+    page: "Page", site: Served
+) -> None:
+    opened(page, site)
+    with held(page, "**/v1/taxonomy?model=crossed"):
+        page.select_option("#model", "crossed")
+        with no_request(page):
+            page.fill("#text", "a broken leg")
+            page.press("#text", "Control+Enter")
+    page.wait_for_selector(".row.lit")
+    assert "Injury" in lit(page)
+
+
 def test_a_label_with_two_parents_lights_up_under_both(page: "Page", site: Served) -> None:
     opened(page, site, model="crossed")
     classify(page, "a broken leg")
@@ -175,7 +191,99 @@ def test_the_words_that_decided_are_told_with_their_weights(page: "Page", site: 
     page.click("#why summary")
     listed = page.evaluate("[...document.querySelectorAll('#why tbody th')].map(each => each.textContent)")
     assert listed[0] == strongest
+    assert "score before calibration" in page.inner_text("#why-told")
     assert page.get_by_role("treeitem", selected=True).inner_text().startswith("Late")
+
+
+def test_the_list_of_words_adds_up_and_a_word_without_weight_takes_no_side(page: "Page", site: Served) -> None:
+    def without_the_first(route: "Route") -> None:
+        answer = route.fetch().json()
+        answer["explanations"][0]["words"][0]["weight"] = 0
+        route.fulfill(json=answer)
+
+    page.route("**/v1/explain", without_the_first)
+    opened(page, site)
+    text = f"{LATE}. {MIXED}"
+    classify(page, text)
+    page.get_by_role("treeitem", name=re.compile("^Late,")).click()
+    page.wait_for_selector("#words .word")
+    assert page.get_attribute("#words [title]", "title") == "0.000"
+    page.click("#why summary")
+    cells = (
+        "[...document.querySelectorAll('#why tr')].slice(1).map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    names, weights, *_ = zip(*page.evaluate(cells), strict=True)
+    *parts, score = (float(weight.replace("−", "-")) for weight in weights)
+    assert names[-2:] == ("without any word", "score")
+    assert re.fullmatch(r"\d+ others", names[-3])
+    [told] = site.post("/v1/explain", {"text": text, "labels": ["Late"]}).json()["explanations"]
+    assert sum(parts) + told["words"][0]["weight"] == pytest.approx(score, abs=0.1)
+
+
+def test_of_very_many_labels_some_are_explained_at_a_time(page: "Page", site: Served) -> None:
+    opened(page, site, model="large")
+    classify(page, "about topic7 only")
+    slide(page, 0)
+    for explained in (16, 32):
+        page.click("#explain")
+        until(page, f"document.querySelectorAll('#why-labels button').length === {explained}")
+        until(page, f"document.querySelector('#why-more').textContent.startsWith('{explained} of 5,000 labels')")
+
+
+def test_labels_of_before_are_dimmed_while_an_answer_is_slow(page: "Page", site: Served) -> None:
+    opened(page, site)
+    classify(page, LATE)
+    busy = "[...document.querySelectorAll('#given, #tree')].map(each => each.ariaBusy)"
+    with held(page, "**/v1/predict"):
+        page.fill("#text", MIXED)
+        until(page, f"{busy}.every(each => each === 'true')")
+        assert page.evaluate("getComputedStyle(document.querySelector('#tree')).opacity") == "0.5"
+    wait_for_answer(page)
+    assert page.evaluate(busy) == ["false", "false"]
+
+
+def test_a_k_that_is_taken_away_is_the_tuned_one_again(page: "Page", site: Served) -> None:
+    opened(page, site)
+    classify(page, MIXED)
+    choose(page, "#policy", "top-k")
+    tuned = lit(page)
+    for k in ("1" if len(tuned) > 2 else "9", ""):
+        with page.expect_response("**/v1/predict"):
+            page.fill("#k", k)
+        wait_for_answer(page)
+        assert (lit(page) == tuned) == (not k)
+    wrong = "k => { k.blur(); k.value = '0'; k.dispatchEvent(new Event('input')); return document.activeElement.id; }"
+    with no_request(page):
+        assert page.locator("#k").evaluate(wrong) == "k", "what is wrong with it is told there"
+
+
+def test_a_button_that_has_done_its_work_keeps_the_focus(page: "Page", site: Served) -> None:
+    opened(page, site)
+    classify(page, LATE)
+    slide(page, 0.9)
+    page.focus("#as-tuned")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id + document.activeElement.ariaDisabled") == "as-tunedtrue"
+    upload(page, "a.csv", f"text\n{LATE}\n")
+    page.focus("#run")
+    page.keyboard.press("Enter")
+    until(page, "document.querySelector('#run-told').textContent.startsWith('1 text classified')")
+    assert page.evaluate("document.activeElement.id + document.activeElement.ariaDisabled") == "runfalse"
+
+
+def test_a_table_says_which_model_has_filled_it(page: "Page", site: Served) -> None:
+    opened(page, site)
+    upload(page, "a.csv", f"text\n{LATE}\n{MIXED}\n")
+    run_all(page)
+    assert page.inner_text("#made-with").startswith("2 texts classified by tickets (")
+    for model, has_changed in (("another", True), ("tickets", False)):
+        with page.expect_response("**/v1/taxonomy*"):
+            page.select_option("#model", model)
+        until(
+            page,
+            f"document.querySelector('#made-with').textContent.includes('has changed') === {str(has_changed).lower()}",
+        )
+    assert "by tickets" in page.inner_text("#made-with")
 
 
 def test_all_labels_that_are_given_are_explained_on_request(page: "Page", site: Served) -> None:
@@ -279,5 +387,6 @@ def test_the_colours_of_texts_can_be_read() -> None:
         assert all(contrast(named["ink"], named[paper]) > 4.5 for paper in papers), named
         assert all(contrast(named[ink], named["card"]) > 4.5 for ink in ("soft", "accent", "bad"))
         assert contrast(named["lit"], named["lit-paper"]) > 4.5
+        assert all(contrast(named["edge"], named[paper]) > 3 for paper in ("card", "paper")), "the edges of fields"
         assert contrast(named["bad"], named["bad-paper"]) > 4.5
         assert contrast(named["soft"], named["lit-paper"]) > 4.5

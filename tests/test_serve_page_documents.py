@@ -164,17 +164,30 @@ def test_a_text_that_is_refused_stops_no_other(pages: Pages, served_tickets: Ser
     page = opened(pages(expected="413"), served_tickets)
     upload(page, "a.csv", f"text\n{LATE}\n{'word ' * 50_000}\nmy battery\n")
     run_all(page)
+    assert page.inner_text("#made-with").startswith("2 of 3 texts classified")
     assert "1 refused" in page.inner_text("#made-with")
-    assert "200,000" in page.inner_text("#results .problem")
+    assert page.inner_text("#results .problem") == "The text has 250,000 characters. A text has at most 200,000."
     assert page.locator("#results tr .paths div").count() >= 2
 
 
-def test_a_file_that_cannot_be_read_is_told(page: "Page", served_tickets: Served) -> None:
+def test_a_file_that_cannot_be_read_is_told_and_leaves_the_one_of_before(page: "Page", served_tickets: Served) -> None:
     opened(page, served_tickets)
+    classify(page, LATE)
     upload(page, "a.csv", "text\nfirst\n")
-    page.set_input_files("#file", {"name": "a.jsonl", "mimeType": "text/plain", "buffer": b"no json\n"})
-    page.wait_for_selector("#message:not([hidden])")
-    assert "JSON lines" in page.inner_text("#message")
+    for name, content, told in (("a.jsonl", b"no json\n", "JSON lines"), ("b.txt", b" \n", "no text in b.txt")):
+        page.set_input_files("#file", {"name": name, "mimeType": "text/plain", "buffer": content})
+        until(page, f"document.querySelector('#message').textContent.includes('{told}')")
+        assert page.inner_text("#documents-title") == "a.csv: 1 text"
+        run_all(page)
+        assert texts_of(page) == ["first"]
+    assert page.input_value("#text") == LATE
+
+
+def test_a_header_alone_is_no_text(page: "Page", served_tickets: Served) -> None:
+    opened(page, served_tickets)
+    upload(page, "a.csv", "text\n")
+    assert page.inner_text("#documents-title") == "a.csv: 0 texts"
+    assert page.is_disabled("#run")
 
 
 def test_a_long_run_tells_how_far_it_is_and_can_be_cancelled(page: "Page", served_tickets: Served) -> None:

@@ -156,6 +156,9 @@ def test_too_much_is_refused_before_it_is_computed(served_tickets: Served) -> No
         ({"texts": ["a"] * 17, "limits": True}, 422, "too-many-texts"),
     ):
         refused(served_tickets.post("/v1/predict", asked), status, kind)
+    long = "a" * 200_001
+    assert "the text has" in served_tickets.post("/v1/predict", {"texts": [long]}).text
+    assert "text 2 has" in served_tickets.post("/v1/predict", {"texts": ["a", long]}).text
     refused(served_tickets.post("/v1/explain", {"text": "a", "labels": ["Late"] * 17}), 422, "bad-request")
     assert served_tickets.predict(*["a"] * 1000)["documents"][999]
 

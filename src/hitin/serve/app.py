@@ -92,8 +92,8 @@ def _answers(service: Service) -> APIRouter:
     async def taxonomy(
         request: Request, model: str | None = Query(None, description="The model by name; without, the first.")
     ) -> Response:
-        body, tag = service.model(model).taxonomy_answer
-        return _tagged(request, body, JSON, tag)
+        body, id = service.model(model).taxonomy_answer
+        return _tagged(request, body, JSON, f'"{id}"')
 
     @routes.get("/models", response_model=schemas.ModelsAnswer, responses=errors(*_TOLD), summary="What is served")
     async def models() -> Response:

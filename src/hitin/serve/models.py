@@ -117,7 +117,7 @@ class ServedModel:
 
     @cached_property
     def taxonomy_answer(self) -> tuple[bytes, str]:
-        """What is told of its labels, and a name for what that is (`ETag`)."""
+        """What is told of its labels, and a name for what that is: other labels, or another order, have another."""
         taxonomy = self.taxonomy
         answer = {
             "model": self.name,
@@ -125,8 +125,8 @@ class ServedModel:
             "edges": taxonomy.edges.tolist(),
             "level_sizes": list(taxonomy.level_sizes),
         }
-        body = encoded(answer)
-        return body, f'"{sha256(body).hexdigest()[:32]}"'
+        id = sha256(encoded(answer)).hexdigest()[:32]
+        return encoded({"id": id, **answer}), id
 
     def summary(self, problem: str | None) -> dict[str, Any]:
         """What is told of it in the list of models."""

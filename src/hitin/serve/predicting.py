@@ -43,12 +43,9 @@ def check_texts(texts: list[str], limits: Limits) -> None:
         raise too_many_texts(len(texts), limits.texts)
     longest = max(range(len(texts)), key=lambda row: len(texts[row]))
     if len(texts[longest]) > limits.characters:
-        raise Refusal(
-            413,
-            "too-long",
-            f"text {longest + 1:,} has {len(texts[longest]):,} characters",
-            f"A text has at most {limits.characters:,}.",
-        )
+        which = "the text" if len(texts) == 1 else f"text {longest + 1:,}"
+        problem = f"{which} has {len(texts[longest]):,} characters"
+        raise Refusal(413, "too-long", problem, f"A text has at most {limits.characters:,}.")
 
 
 def predict_answer(
@@ -76,7 +73,8 @@ def predict_answer(
         _add(records, "probabilities", (rounded(row).tolist() for row in scored.probabilities))
     if asked.limits:
         _add(records, "limits", (_limits(decisions, row, served) for row in logits))
-    head = encoded({"model": served.name, "decisions": decisions.summary()})
+    _, taxonomy = served.taxonomy_answer
+    head = encoded({"model": served.name, "taxonomy": taxonomy, "decisions": decisions.summary()})
     return head[:-1] + b',"documents":[' + b",".join(map(encoded, records)) + b"]}"
 
 

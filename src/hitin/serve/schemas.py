@@ -142,6 +142,7 @@ class DocumentAnswer(BaseModel):
 
 class PredictAnswer(BaseModel):
     model: str
+    taxonomy: str = Field(description="The `id` of the taxonomy, whose order `probabilities` and `limits` have.")
     decisions: DecisionsAnswer
     documents: list[DocumentAnswer] = Field(description="In the order of the texts.")
 
@@ -168,6 +169,7 @@ class ExplainAnswer(BaseModel):
 
 
 class TaxonomyAnswer(BaseModel):
+    id: str = Field(description="Of these labels in this order; answers of /v1/predict name it.")
     model: str
     labels: list[str] = Field(description="Level by level from the top.")
     edges: list[Annotated[list[int], Field(min_length=2, max_length=2)]] = Field(

@@ -12,6 +12,13 @@ export function tunedAt({ policy, threshold, stop }) {
   return { value: .5, words: value ? 'by level' : 'by label' };
 }
 
+export class Replaced extends Error {
+  constructor() { super('The model is being replaced. Try again in a moment.'); }
+}
+
+// Whether what the server answered is of these labels in this order; or else the model was loaded anew, with others.
+export const fits = (taxonomy, answered) => answered.taxonomy === taxonomy.id;
+
 export class Answer {
   constructor(taxonomy, record) {
     this.taxonomy = taxonomy;
@@ -19,10 +26,6 @@ export class Answer {
     this.limits = record.limits ? Int16Array.from(record.limits, limit => Math.round(limit * STEPS)) : null;
     this.tuned = new Uint8Array(taxonomy.size);
     for (const name of record.labels) this.tuned[taxonomy.numbers.get(name)] = 1;
-  }
-
-  static fits(taxonomy, record) { // or else the model was loaded anew, with other labels
-    return record.probabilities.length === taxonomy.size && record.labels.every(name => taxonomy.numbers.has(name));
   }
 
   given(threshold = null) { // Uint8Array: which labels are given, as tuned or at a threshold

@@ -36,6 +36,12 @@ export function button(className, text, deed) {
   return made;
 }
 
+// A button that cannot be used now keeps the focus; one that is `disabled` would lose it.
+export const rest = (element, isResting) => element.setAttribute('aria-disabled', isResting);
+document.addEventListener('click', event => {
+  if (event.target.closest('[aria-disabled=true]')) event.stopImmediatePropagation();
+}, true);
+
 export function options(select, entries, chosen) { // [value, text] each
   select.replaceChildren(...entries.map(([value, text]) => {
     const option = make('option', '', text);

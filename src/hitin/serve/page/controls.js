@@ -1,6 +1,6 @@
 // How labels are given: the policy, which the server is asked for, and the threshold, which acts at once.
 
-import { at, counted, options } from './base.js';
+import { at, counted, options, rest } from './base.js';
 import { hasThreshold, tunedAt } from './answer.js';
 
 const WORDS = {
@@ -15,7 +15,7 @@ export class Controls {
   constructor({ asked, moved }) { // `asked`: the server must answer anew; `moved`: the slider was
     this.threshold = null; // as tuned
     at('#policy').addEventListener('change', () => { this.tuned(); this.drawOptions(); asked(); });
-    at('#k').addEventListener('input', () => { if (at('#k').checkValidity() && at('#k').value) asked(); });
+    at('#k').addEventListener('input', () => { if (at('#k').reportValidity()) asked(); }); // none: the tuned one
     at('#slider').addEventListener('input', () => { this.threshold = Number(at('#slider').value); this.tell(); moved(); });
     at('#as-tuned').addEventListener('click', () => { this.tuned(); this.tell(); moved(); });
   }
@@ -56,7 +56,7 @@ export class Controls {
     slider.style.setProperty('--at', `${100 * slider.value}%`);
     at('#slider-value').textContent = isTuned ? tuned.words : this.threshold.toFixed(2);
     at('#as-tuned').setAttribute('aria-pressed', isTuned);
-    at('#as-tuned').disabled = isTuned;
+    rest(at('#as-tuned'), isTuned);
   }
 
   tellOf(labels) { // for those who do not see the tree

@@ -1,6 +1,7 @@
 // Many documents: their texts are sent some at a time, and the answers are shown and kept.
 
-import { at, counted, number } from './base.js';
+import { fits, Replaced } from './answer.js';
+import { at, counted, number, rest } from './base.js';
 import { TextFile } from './file.js';
 import { download, Results } from './results.js';
 import { ask, isAborted, wellFormed } from './server.js';
@@ -10,13 +11,14 @@ const AT_ONCE = 2; // requests: while one is computed the next is on its way
 const PATIENCE = 20; // times that a busy server is asked again
 
 export class Documents {
-  constructor({ question, taxonomy, oneText, fail }) { // `question` says how to classify now, `oneText` shows a text
-    Object.assign(this, { question, taxonomy, fail });
+  // `question` says how to classify now, `readAgain` reads labels that were replaced, `oneText` shows a text
+  constructor({ question, taxonomy, readAgain, oneText, fail }) {
+    Object.assign(this, { question, taxonomy, readAgain, fail });
     this.file = new TextFile({ changed: () => this.stop(), oneText, fail });
     this.results = new Results(index => oneText(this.file.texts[index]));
     at('#run').addEventListener('click', () => this.run());
     at('#cancel').addEventListener('click', () => this.asked?.abort());
-    at('#close-documents').addEventListener('click', () => { this.stop(); at('#documents').hidden = true; });
+    at('#close-documents').addEventListener('click', () => { this.stop(); at('#documents').hidden = true; at('#choose').focus(); });
     at('#as-csv').addEventListener('click', () => download(this.file.name, 'csv', this.results.csv(this.file)));
     at('#as-jsonl').addEventListener('click', () => download(this.file.name, 'jsonl', this.results.jsonLines(this.file)));
   }
@@ -27,23 +29,40 @@ export class Documents {
     this.asked?.abort();
     this.asked = null;
     at('#running').hidden = at('#results').hidden = true;
+    at('#run-told').textContent = '';
+    rest(at('#run'), false);
   }
 
-  async run() {
-    this.asked?.abort();
-    const asked = this.asked = new AbortController(), { texts } = this.file;
-    this.results.begin(texts, this.taxonomy());
-    at('#running').hidden = false;
-    at('#run').disabled = true;
-    this.progress(0, 0);
+  async run(isAgain = false) {
+    if (!this.taxonomy()) { this.readAgain(); return; } // the page could not start
+    const asked = this.begin(), { texts } = this.file;
     let problem = null;
     try { await this.classifyAll(texts, asked.signal); } catch (error) { problem = error; asked.abort(); }
-    at('#run').disabled = false;
-    at('#run').textContent = 'Classify again';
-    if (problem && !isAborted(problem)) this.fail(problem);
     if (this.asked !== asked) return; // another file, or none
+    if (problem instanceof Replaced && !isAgain) {
+      await this.readAgain();
+      if (this.asked === asked) this.run(true);
+    } else this.end(problem);
+  }
+
+  begin() {
+    this.asked?.abort();
+    this.results.begin(this.file.texts, this.taxonomy(), this.question().model);
+    at('#running').hidden = false;
+    at('#run-told').textContent = `Classifying ${counted(this.file.texts.length, 'text')} …`;
+    rest(at('#run'), true);
+    this.progress(0, 0);
+    return this.asked = new AbortController();
+  }
+
+  end(problem) {
+    if (at('#running').contains(document.activeElement)) at('#run').focus();
     at('#running').hidden = true;
+    rest(at('#run'), false);
+    at('#run').textContent = 'Classify again';
     this.results.draw();
+    at('#run-told').textContent = at('#made-with').textContent;
+    if (problem && !isAborted(problem)) this.fail(problem);
   }
 
   async classifyAll(texts, signal) {
@@ -65,8 +84,9 @@ export class Documents {
   async classify(question, texts, from, signal) {
     try {
       const body = { ...question, texts: texts.map(wellFormed) };
-      const { documents, decisions } = await ask('v1/predict', body, { signal, patience: PATIENCE });
-      this.results.add(from, documents, decisions);
+      const answered = await ask('v1/predict', body, { signal, patience: PATIENCE });
+      if (!fits(this.results.taxonomy, answered)) throw new Replaced();
+      this.results.add(from, answered.documents, answered.decisions);
     } catch (error) {
       if (error.status !== 413) throw error;
       if (texts.length === 1) { this.results.add(from, [{ problem: error.message }]); return; }

@@ -16,25 +16,24 @@ export class TextFile {
   }
 
   async open(file) {
-    this.name = file.name;
-    try {
-      const { text, encoding } = await contentOf(file);
-      this.content = text.replace(/^\ufeff/, '');
-      this.encoding = encoding;
-      const isTable = IS_TABLE.test(file.name);
-      at('#reading').value = isTable ? 'table' : 'text';
+    const { name } = file, isTable = IS_TABLE.test(name), reading = isTable ? 'table' : 'text';
+    try { // all is read before anything is changed: a file that cannot be read leaves the one of before
+      const { text, encoding } = await contentOf(file), content = text.replace(/^\ufeff/, '');
+      if (!content.trim()) throw new Error(`There is no text in ${clean(name)}.`);
+      const found = rowsOf(content, name, reading);
+      Object.assign(this, { name, content, encoding });
+      at('#reading').value = reading;
       at('#reading-label').hidden = isTable;
-      at('#documents').hidden = !isTable && linesOf(this.content).length < 2;
-      this.read();
+      at('#documents').hidden = !isTable && linesOf(content).length < 2;
+      this.use(found);
     } catch (error) { this.fail(error); }
   }
 
-  read() {
+  read() { this.use(rowsOf(this.content, this.name, at('#reading').value)); }
+
+  use({ rows, hasHeader }) {
     const reading = at('#reading').value;
     if (reading === 'text') this.oneText(this.content.trim());
-    const lines = reading === 'lines' ? linesOf(this.content) : [this.content.trim()];
-    const { rows, hasHeader } = reading === 'table' ? tableOf(this.content, this.name)
-      : { rows: lines.map(line => [line]), hasHeader: false };
     this.rows = rows;
     at('#header').checked = hasHeader;
     at('#header-label').hidden = reading !== 'table' || HAS_KEYS.test(this.name);
@@ -63,4 +62,10 @@ export class TextFile {
     at('#run').disabled = !this.texts.length;
     this.changed();
   }
+}
+
+function rowsOf(content, name, reading) { // { rows, hasHeader } of cells
+  if (reading === 'table') return tableOf(content, name);
+  const texts = reading === 'lines' ? linesOf(content) : [content.trim()];
+  return { rows: texts.map(text => [text]), hasHeader: false };
 }

@@ -1,6 +1,6 @@
 // What was said of many documents: a table of some at a time, and files to keep.
 
-import { at, clean, counted, make, named, number, percent } from './base.js';
+import { at, clean, counted, make, named, number, percent, rest } from './base.js';
 import { csvOf } from './tables.js';
 
 const ROWS = 100; // of the table on a page
@@ -18,8 +18,9 @@ export class Results {
     at('#results tbody').addEventListener('click', event => this.choose(event.target.closest('tr')));
   }
 
-  begin(texts, taxonomy) {
-    Object.assign(this, { texts, taxonomy, page: 0, decisions: null, marked: -1, answers: Array(texts.length).fill(null) });
+  begin(texts, taxonomy, model) {
+    const answers = Array(texts.length).fill(null);
+    Object.assign(this, { texts, taxonomy, model, answers, page: 0, decisions: null, marked: -1, isOld: false });
     at('#results').hidden = true;
     at('#results tbody').replaceChildren();
   }
@@ -27,6 +28,11 @@ export class Results {
   add(from, records, decisions) {
     this.decisions = decisions ?? this.decisions;
     records.forEach((record, index) => { this.answers[from + index] = record; });
+  }
+
+  use(taxonomy) { // of the model that is chosen now: another one, perhaps
+    this.isOld = this.taxonomy?.id !== taxonomy.id;
+    if (this.taxonomy) this.tell(this.answers.filter(Boolean).length);
   }
 
   drawFirst() { // while others are on their way: the table, until it is full
@@ -44,16 +50,18 @@ export class Results {
   tell(many) { // how many there are, and which of them are shown
     const pages = Math.ceil(many / ROWS), first = this.page * ROWS;
     at('#made-with').textContent = this.words(many);
+    at('#results').classList.toggle('old', this.isOld);
     at('#pages').hidden = pages < 2;
     at('#page-words').textContent = `${number(first + 1)} to ${number(Math.min(first + ROWS, many))} of ${number(many)}`;
-    at('#previous-page').disabled = this.page === 0;
-    at('#next-page').disabled = this.page >= pages - 1;
+    rest(at('#previous-page'), this.page === 0);
+    rest(at('#next-page'), this.page >= pages - 1);
   }
 
   words(many) {
-    const wrong = this.answers.filter(each => each?.problem).length, all = this.texts.length;
-    const part = many < all ? `${number(many)} of ${counted(all, 'text')} classified` : `${counted(all, 'text')} classified`;
-    return `${part}${this.decisions ? ` (${this.decisions.words})` : ''}${wrong ? `, ${number(wrong)} refused` : ''}`;
+    const wrong = this.answers.filter(each => each?.problem).length, done = many - wrong, all = this.texts.length;
+    const part = `${done < all ? `${number(done)} of ` : ''}${counted(all, 'text')} classified by ${clean(this.model)}`;
+    const how = this.decisions ? ` (${this.decisions.words})` : '', refused = wrong ? `, ${number(wrong)} refused` : '';
+    return `${part}${how}${refused}${this.isOld ? '. The model has changed since.' : ''}`;
   }
 
   sorted() { // the numbers of the texts that have an answer

@@ -17,7 +17,10 @@ export class Refused extends Error {
 
 export const isAborted = error => error?.name === 'AbortError';
 
+const NO_KEY = { message: 'The server answers only those who have an API key.', remedy: 'You are asked for it when you type.' };
+
 async function refusal(response) {
+  if (response.status === 401) return new Refused(401, NO_KEY); // the server’s words are for programs
   let said = null;
   try { said = (await response.json()).error; } catch { /* not one of ours: a proxy, perhaps */ }
   return new Refused(response.status, said?.message ? said : {
@@ -38,18 +41,18 @@ async function send(path, body, signal) {
   }
 }
 
-// The answer to a request. `patience` says how often a busy server is asked again.
-export async function ask(path, body, { signal, patience = 2 } = {}) {
+// The answer to a request. `patience` says how often a busy server is asked again; `waits` hears why, each time.
+export async function ask(path, body, { signal, patience = 2, waits } = {}) {
   const sent = sessionStorage.getItem(KEY);
   const response = await send(path, body, signal);
   if (response.ok) return response.json();
-  if (response.status === 401 && await newKey(sent)) return ask(path, body, { signal, patience });
-  if ((response.status === 429 || response.status === 503) && patience > 0) {
-    const wait = Number(response.headers.get('Retry-After')) || 1;
-    await pause(1000 * Math.min(wait, LONGEST_WAIT), signal);
-    return ask(path, body, { signal, patience: patience - 1 });
-  }
-  throw await refusal(response);
+  if (response.status === 401 && await newKey(sent)) return ask(path, body, { signal, patience, waits });
+  const refused = await refusal(response);
+  if ((response.status !== 429 && response.status !== 503) || patience <= 0) throw refused;
+  waits?.(refused);
+  const wait = Number(response.headers.get('Retry-After')) || 1;
+  await pause(1000 * Math.min(wait, LONGEST_WAIT), signal);
+  return ask(path, body, { signal, patience: patience - 1, waits });
 }
 
 // Whole texts only: half of a pair of surrogates is no character, and the server refuses it.

@@ -1,6 +1,6 @@
 // The page: a text goes to the server, and what comes back lights up the tree.
 
-import { Answer, likeliestPath, numbersOf } from './answer.js';
+import { Answer, fits, likeliestPath, numbersOf, Replaced } from './answer.js';
 import { at, button, clean, counted, later, make, named, number, options, percent, short } from './base.js';
 import { Controls } from './controls.js';
 import { Documents } from './documents.js';
@@ -12,10 +12,13 @@ import { Why } from './words.js';
 
 const TYPING = 250; // milliseconds without a key until a text is sent
 const LOADING = 120; // times that a server is asked again which loads its models
+const SLOW = 300; // milliseconds after which one sees that what is shown is of before
 const MOST_GIVEN = 12; // paths that are listed
 const RUNTIMES = { onnx: ', ONNX', 'onnx-int8': ', ONNX in 8 bits' };
+const UNEXPLAINED = 'Which words decided is not known of an exported model: serve the folder of the model itself.';
 
-let models = [], model = null, taxonomy = null, answer = null, asked = null;
+let models = [], model = null, taxonomy = null, answer = null;
+let loading = null, asked = null; // what is under way: models and labels, and the answer to a text
 
 function fail(error) {
   if (isAborted(error)) return;
@@ -30,36 +33,62 @@ const why = new Why(name => { tree.choose(taxonomy.numbers.get(name)); tellChose
 const documents = new Documents({
   question: () => ({ model: model.name, ...controls.wholeQuestion() }),
   taxonomy: () => taxonomy,
+  readAgain: () => start(model?.name, true).catch(fail),
   oneText: text => { at('#text').value = text; classify(); },
   fail,
 });
 const typing = later(TYPING, () => classify());
+const waiting = later(SLOW, isBusy => { for (const box of ['#given', '#tree']) at(box).setAttribute('aria-busy', isBusy); });
 
 // ---- Models.
 
 async function start(wanted, isAgain = false) {
-  try {
-    ({ models } = await ask('v1/models', null, { patience: LOADING }));
+  await load(async signal => {
+    ({ models } = await ask('v1/models', null, { signal, patience: LOADING, waits: tellLoading }));
     const { name } = models.find(each => each.name === wanted) ?? models[0];
     options(at('#model'), models.map(each => [each.name, clean(each.name)]), name);
-    await useModel(name, isAgain);
-  } catch (error) { fail(error); }
+    return labelsOf(name, signal);
+  }, isAgain);
 }
 
-async function useModel(name, isAgain = false) {
+const labelsOf = (name, signal) => ask(`v1/taxonomy?model=${encodeURIComponent(name)}`, null, { signal });
+
+function tellLoading({ kind }) {
+  if (kind === 'loading') at('#told').textContent = 'The models are being loaded …';
+}
+
+async function chooseModel(name) {
+  try { await load(signal => labelsOf(name, signal)); } catch (error) {
+    if (isAborted(error)) return;
+    if (model) { at('#model').value = model.name; await classify(); } // by the one of before
+    fail(error);
+  }
+}
+
+// Use the model whose labels are read. A text that is typed meanwhile waits for it.
+async function load(read, isAgain = false) {
+  loading?.abort();
   asked?.abort();
-  const mine = asked = new AbortController();
-  const found = models.find(each => each.name === name);
-  const labels = await ask(`v1/taxonomy?model=${encodeURIComponent(name)}`, null, { signal: mine.signal });
-  model = found;
-  taxonomy = new Taxonomy(labels);
+  const mine = loading = new AbortController();
+  waiting.soon(true);
+  let labels;
+  try { labels = await read(mine.signal); } finally {
+    if (loading === mine) { loading = null; at('#told').textContent = ''; waiting.now(false); }
+  }
+  model = models.find(each => each.name === labels.model);
+  show(new Taxonomy(labels));
+  await classify(isAgain);
+}
+
+function show(labels) {
+  taxonomy = labels;
   answer = null;
   why.clear();
   aboutModel();
   controls.show(model);
   at('#query').value = at('#found').textContent = at('#chosen').textContent = '';
   tree.show(taxonomy);
-  await classify(isAgain);
+  documents.results.use(taxonomy);
 }
 
 function aboutModel() {
@@ -76,30 +105,38 @@ async function classify(isAgain = false) {
   asked?.abort();
   const mine = asked = new AbortController(), text = at('#text').value;
   at('#clear').disabled = !text;
-  if (!model) return;
-  if (!text.trim()) { use(null, ''); return; }
-  at('#told').textContent = 'Classifying …';
-  const started = performance.now();
+  if (loading) return; // the text is sent when the labels are there
   try {
-    const body = { text: wellFormed(text), model: model.name, all_scores: true, limits: true, ...controls.question() };
-    const { documents: [record], decisions } = await ask('v1/predict', body, { signal: mine.signal });
-    if (mine !== asked) return; // a later text was sent meanwhile
-    allIsWell();
-    if (!Answer.fits(taxonomy, record)) {
-      if (isAgain) throw new Error('The model is being replaced. Try again in a moment.');
-      await start(model.name, true); // the model was replaced: its labels are read again
-      return;
-    }
-    controls.answered(decisions);
-    use(new Answer(taxonomy, record), `${counted(text.length, 'character')}, answered in ${number(Math.ceil(performance.now() - started))} ms`);
+    if (!model) await start(at('#model').value); // which failed before
+    else if (text.trim()) await answerTo(text, mine, isAgain);
+    else { allIsWell(); use(null, ''); }
   } catch (error) {
     if (isAborted(error)) return;
-    use(null, ''); // the answer of before is not that of this text
+    if (model) use(null, ''); // the answer of before is not that of this text
     fail(error);
   }
 }
 
+async function answerTo(text, mine, isAgain) {
+  at('#told').textContent = 'Classifying …';
+  waiting.soon(true);
+  const started = performance.now();
+  const body = { text: wellFormed(text), model: model.name, all_scores: true, limits: true, ...controls.question() };
+  const found = await ask('v1/predict', body, { signal: mine.signal });
+  if (mine !== asked) return; // a later text was sent meanwhile
+  allIsWell();
+  if (!fits(taxonomy, found)) {
+    if (isAgain) throw new Replaced();
+    await start(model.name, true); // the model was replaced: its labels are read again
+    return;
+  }
+  controls.answered(found.decisions);
+  const took = number(Math.ceil(performance.now() - started));
+  use(new Answer(taxonomy, found.documents[0]), `${counted(text.length, 'character')}, answered in ${took} ms`);
+}
+
 function use(found, words) {
+  waiting.now(false);
   answer = found;
   why.clear();
   at('#told').textContent = words;
@@ -122,7 +159,8 @@ function drawGiven(labels) {
   const more = ends.length > MOST_GIVEN ? `and ${counted(ends.length - MOST_GIVEN, 'other path')}: see the tree` : '';
   at('#given-none').textContent = ends.length ? more
     : answer ? 'No label is given. The tree shows what is most probable.' : 'What is given to the text stands here.';
-  at('#explain').disabled = !answer;
+  at('#explain').disabled = !answer || !model.explains;
+  at('#explain').title = model.explains ? '' : UNEXPLAINED;
 }
 
 function pathButton(path) {
@@ -156,7 +194,7 @@ function explainGiven() { // the likeliest path first, of which the end is shown
   const given = numbersOf(answer.given(controls.threshold)), isGiven = new Set(given);
   const path = given.length ? taxonomy.pathTo(likeliestEnd(given), label => isGiven.has(label))
     : likeliestPath(taxonomy, answer.probabilities);
-  explain([...new Set([...path.filter(label => !given.length || isGiven.has(label)), ...given])], path.at(-1));
+  explain([...new Set([...path.filter(label => !given.length || isGiven.has(label)), ...bySureness(given)])], path.at(-1));
 }
 
 const bySureness = labels => labels.toSorted((one, other) => answer.probabilities[other] - answer.probabilities[one]);
@@ -164,7 +202,7 @@ const likeliestEnd = labels => bySureness(taxonomy.ends(labels))[0];
 
 function tellChosen() {
   const label = tree.chosen, box = at('#chosen');
-  if (label < 0) { box.textContent = 'Choose a label to see which words decided.'; return; }
+  if (label < 0) { box.textContent = model.explains ? 'Choose a label to see which words decided.' : UNEXPLAINED; return; }
   const limit = answer?.limits?.[label], what = controls.hasThreshold ? 'threshold' : 'stop';
   const upTo = limit >= 0 ? `given up to a ${what} of ${(limit / 100).toFixed(2)}` : `given at no ${what}`;
   const told = answer ? `: ${percent(answer.probabilities[label])}, ${upTo}` : '';
@@ -184,12 +222,7 @@ at('#text').addEventListener('keydown', event => {
   if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); typing.now(); }
 });
 at('#clear').addEventListener('click', () => { at('#text').value = ''; classify(); at('#text').focus(); });
-at('#model').addEventListener('change', () => {
-  useModel(at('#model').value).catch(error => {
-    if (!isAborted(error)) at('#model').value = model.name;
-    fail(error);
-  });
-});
+at('#model').addEventListener('change', () => chooseModel(at('#model').value));
 at('#explain').addEventListener('click', explainGiven);
 at('#query').addEventListener('input', () => searching.soon());
 at('#query').addEventListener('keydown', event => {
@@ -198,4 +231,4 @@ at('#query').addEventListener('keydown', event => {
 at('#fold').addEventListener('click', () => tree.fold());
 at('#message button').addEventListener('click', allIsWell);
 receiveFiles(file => documents.open(file));
-start();
+start().catch(fail);

@@ -92,9 +92,9 @@ export function tableOf(text, name) {
 
 function looksNamed(rows) { // whether the first row names columns: short, all different, and the texts below are longer
   const [first, ...others] = rows.slice(0, LOOKED_AT);
-  if (!first || !others.length) return false;
+  if (first && hasTextName(first)) return true;
+  if (!others.length) return false;
   const names = plainNames(first);
-  if (hasTextName(first)) return true;
   const width = cells => Math.max(...cells.map(cell => cell.length));
   return new Set(names).size === names.length && names.every(Boolean) && width(first) < 40
     && others.filter(row => width(row) > width(first)).length > others.length / 2;

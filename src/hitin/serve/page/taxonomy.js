@@ -5,7 +5,8 @@ import { clean, fold, short } from './base.js';
 const BETWEEN = ' > ';
 
 export class Taxonomy {
-  constructor({ labels, edges, level_sizes: levelSizes }) {
+  constructor({ id, labels, edges, level_sizes: levelSizes }) {
+    this.id = id; // of these labels in this order
     this.names = labels;
     this.size = labels.length;
     this.levelSizes = levelSizes;
