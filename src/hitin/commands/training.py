@@ -24,6 +24,7 @@ from hitin.model_folder import MANIFEST, TRAINING, is_model
 from hitin.model_kinds import kind_of
 from hitin.model_place import check_place
 from hitin.settings import BAG, TFIDF, Run
+from hitin.training.agreement import check_same_task
 from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT, finish
 from hitin.training.progress import History
@@ -121,6 +122,7 @@ def train_model(task: Task, data: Data, *, resume: Resume, watcher: Watcher) -> 
     train, val = _held_out(task.run, data, watcher) if data.val is None else (data.train, data.val)
     if val is not None and len(val.texts) < _FEW:
         watcher.note(_few(val, task.run))
+    check_same_task(data.taxonomy, (train, val), [task.run.to_dict(), task.baselines])
     folder = Path(task.out)
     besides = BaselineTask(folder, task.run, data.taxonomy, train, val, task.classifier.device)
     baselines = {method: besides.train(method, watcher, resume=resume == "auto") for method in task.baselines}
