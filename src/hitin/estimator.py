@@ -45,7 +45,7 @@ from hitin.model_folder import (
     save_model,
 )
 from hitin.model_kinds import kind_of
-from hitin.model_place import check_place
+from hitin.model_place import check_place, training_in
 from hitin.settings import Run, all_options
 from hitin.taxonomy import Taxonomy
 from hitin.training.agreement import check_same_task
@@ -444,7 +444,8 @@ def _tell_unheeded(settings: DecisionSettings, watcher: Watcher | None) -> None:
 def _folder(out: str | Path | None) -> Iterator[Path]:
     """The folder to work in: the one that was asked for, or one that goes away."""
     if out is not None:
-        yield Path(out)
+        with training_in(Path(out)):
+            yield Path(out)
         return
     with tempfile.TemporaryDirectory(prefix="hitin-") as temporary:
         yield Path(temporary)
