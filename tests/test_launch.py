@@ -15,6 +15,7 @@ import torch
 
 from hitin import launching
 from hitin.errors import HitinError, InputError
+from hitin.labelled import Reading, read_data
 from hitin.model_folder import TRAINING, WEIGHTS
 from hitin.training.interrupts import Interrupts
 from hitin.training.loop import CHECKPOINT
@@ -100,12 +101,24 @@ def test_a_launcher_within_a_launcher_is_refused(tmp_path: Path, run: Run, monke
     assert "Leave out --launch" in result.stderr
 
 
-def test_standard_input_is_refused_where_several_processes_read(tmp_path: Path) -> None:
-    process = start(*TRAIN[:2], "-", "--out", "model", "--launch", 2, folder=tmp_path)
-    code, out, err = ended(process)
-    assert (code, out) == (2, "")
-    assert err.count("error: standard input") == 1
-    assert "Name a file" in err
+@pytest.mark.parametrize("words", [["-"], ["pipe"], [TICKETS / "train.jsonl", "--vectors", "pipe"]])
+def test_what_is_read_once_is_refused_where_several_processes_read(
+    words: list[object], tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    result = run(*TRAIN[:2], *words, "--out", "model", "--launch", 2)
+    assert result.exit_code == 2
+    assert "read once" in result.stderr
+    assert "Name a file" in result.stderr
+
+
+def test_a_pipe_is_refused_under_another_launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for file in ("-", str(tmp_path / "pipe")):
+        with pytest.raises(InputError, match="is read once, and every process reads the documents"):
+            read_data(TRAIN[1], [file], (), Reading())
 
 
 def by_hand(folder: Path, *commands: list[object]) -> list[tuple[int, str, str]]:
