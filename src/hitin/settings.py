@@ -46,7 +46,7 @@ class TrainingSettings:
     """The rate of each layer of a transformer, as a part of that of the layer above; 1: a single rate."""
     optimiser: Literal["adamw", "adam"] = "adamw"
     weight_decay: float = 0.01
-    """Of weights, not of biases and normalisations."""
+    """Of tables of weights, with HiTIN's B_H; not of biases, normalisations and other vectors, such as its W_d."""
     schedule: Literal["linear", "cosine", "constant"] = "linear"
     """How the learning rate falls after the warm-up."""
     warmup: float = 0.05

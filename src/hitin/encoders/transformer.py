@@ -34,7 +34,8 @@ class TransformerSettings:
     max_length: int = 512
     """Tokens of a document, the first and last among them; what comes after is cut off."""
     freeze: bool = False
-    """Train the rest alone, on vectors made once: for machines without a GPU."""
+    """Train the rest alone: for machines without a GPU. Methods that look at nothing but the document's vector read
+    each document once, the others in every epoch."""
 
     def __post_init__(self) -> None:
         if self.max_length < 3:
