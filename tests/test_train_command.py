@@ -202,6 +202,8 @@ MISTAKES = {
     "an unknown method": (["--method", "hittin"], "there is no method 'hittin'"),
     "a missing preset": (["--preset", "nowhere.toml"], "Name a TOML file"),
     "a preset given twice": (["--preset", "a", "--set", "preset=nowhere.toml"], "Name a TOML file"),
+    "missing vectors": (["--vectors", "nowhere.txt"], "nowhere.txt"),
+    "a missing encoder": (["--encoder", "no/such/folder"], "there is no such folder"),
     "what is no setting": (["--set", "taxonomy=a"], "there is no option 'taxonomy'"),
     "a missing device": (["--device", "mps"], "there is no device 'mps' here"),
 }

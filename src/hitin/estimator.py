@@ -16,6 +16,7 @@ from hitin import evaluation
 from hitin.decisions import Decisions, DecisionSettings, Tuned, rows_to_tune_on, steps_to_tune, tune
 from hitin.devices import accelerated, choose_device, is_main_process, share_text, wait_for_all
 from hitin.documents import Document
+from hitin.encoders import check_files
 from hitin.errors import InputError, InputWarning, shown
 from hitin.export.folder import is_export
 from hitin.inputs import (
@@ -195,6 +196,7 @@ class HierarchicalTextClassifier:
         taxonomy = self._read_taxonomy()
         run = Run.of(method=self.method, encoder=self.encoder, preset=self.preset, **self._options)
         kind_of(run).check_needs(run)
+        check_files(run.encoder)
         if has_launcher() and isinstance(METHODS[run.method_name], NeuralMethod):
             with accelerated(self.device, run.training):
                 pass  # from here on the processes know each other

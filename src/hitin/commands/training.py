@@ -13,6 +13,7 @@ from hitin.baselines import BaselineTask, check_baseline, settle_baselines
 from hitin.commands.together import tells_the_end
 from hitin.console import INTERRUPTED, command, say
 from hitin.devices import accelerated, is_main_process, wait_for_all
+from hitin.encoders import check_files
 from hitin.errors import InputError, counted, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
 from hitin.inputs import Documents, hold_out
@@ -88,6 +89,7 @@ def prepare(
         pass  # there is such a device, and it knows the precision
     for each in (run, *map(check_baseline, baselines)):
         kind_of(each).check_needs(each)
+        check_files(each.encoder)
     if has_launcher() and isinstance(METHODS[run.method_name], WholeMethod):
         raise InputError(
             f"the method {run.method_name} is trained by one process",

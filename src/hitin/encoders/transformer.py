@@ -152,7 +152,7 @@ def _distance(name: str, layers: int) -> int:
 def load_pretrained(settings: TransformerSettings) -> tuple[Transformer, Tokenizer]:
     """The encoder and its tokenizer, from a folder or the hub; half-precision weights become full ones."""
     transformers = need_transformers()
-    _check_folder(settings.encoder)
+    check_folder(settings.encoder)
     try:
         with _quiet(transformers):
             model, found = transformers.AutoModel.from_pretrained(settings.encoder, output_loading_info=True)
@@ -228,7 +228,7 @@ def _tokenizer(name: str, transformers: Any, vocabulary: int) -> Tokenizer:
     return tokenizer
 
 
-def _check_folder(name: str) -> None:
+def check_folder(name: str) -> None:
     """What can only be a path must be there: the library would take it for a bad name of the hub."""
     is_path = name.startswith((".", "~", "/")) or name.count("/") > 1 or "\\" in name
     if is_path and not is_folder(name):
