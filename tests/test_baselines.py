@@ -13,7 +13,9 @@ import pytest
 
 from hitin import HierarchicalTextClassifier, baselines
 from hitin.baselines import baseline_folders
+from hitin.locking import locked
 from hitin.model_folder import BASELINES, TRAINING, WEIGHTS
+from hitin.model_place import BEGUN
 from tests.conftest import REPOSITORY, Run
 from tests.training_harness import TAXONOMY, documents, fitted
 
@@ -162,6 +164,17 @@ def test_a_finished_model_keeps_its_own_until_the_next_is_complete(
     assert "is trained already" in result.stderr
     assert scored(run, model / BASELINES / "linear", data / "test.jsonl")["micro_f1"] == new["micro_f1"]
     assert not (model / TRAINING / BASELINES).exists()
+
+
+def test_a_second_command_leaves_the_baseline_of_the_running_one(data: Path, tmp_path: Path, run: Run) -> None:
+    (tmp_path / TRAINING / BASELINES / "linear").mkdir(parents=True)
+    begun = tmp_path / TRAINING / BASELINES / "linear" / BEGUN
+    begun.write_text("{}")
+    with locked(tmp_path / TRAINING, "training"):
+        result = run(*command(data, tmp_path, *LINEAR))
+    assert result.exit_code == 2
+    assert "another process is training in this folder" in result.stderr
+    assert begun.read_text() == "{}"
 
 
 def test_another_task_is_not_taken_for_the_same(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import torch
 
 from hitin import launching
 from hitin.errors import HitinError, InputError
+from hitin.labelled import Reading, read_data
 from hitin.model_folder import TRAINING, WEIGHTS
 from hitin.training.interrupts import Interrupts
 from hitin.training.loop import CHECKPOINT
@@ -27,11 +28,11 @@ ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "HITIN_CACHE": "off"}
 LONG = ["--epochs", "100000", "--set", "patience=0", "--set", "checkpoint_seconds=0.5"]
 
 
-def start(*arguments: object, module: str = "hitin", folder: Path = REPOSITORY) -> subprocess.Popen[str]:
-    """A command in a session of its own, as one that a person types."""
+def start(*arguments: object, module: str = "hitin", folder: Path = REPOSITORY, **said: str) -> subprocess.Popen[str]:
+    """A command in a session of its own, as one that a person types; `said` is put into its environment."""
     command = [sys.executable, "-m", module, *map(str, arguments)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, start_new_session=True, **pipes)  # type: ignore[call-overload,no-any-return]
+    return subprocess.Popen(command, cwd=folder, env=ENVIRONMENT | said, start_new_session=True, **pipes)  # type: ignore[call-overload,no-any-return]
 
 
 def ended(process: subprocess.Popen[str], timeout: float = 200) -> tuple[int, str, str]:
@@ -42,6 +43,12 @@ def ended(process: subprocess.Popen[str], timeout: float = 200) -> tuple[int, st
 def children(process: int) -> list[int]:
     found = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     return [int(each) for each in found]
+
+
+def free_port() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
 
 
 def until(is_so: Callable[[], bool], seconds: float = 120) -> None:
@@ -94,12 +101,54 @@ def test_a_launcher_within_a_launcher_is_refused(tmp_path: Path, run: Run, monke
     assert "Leave out --launch" in result.stderr
 
 
-def test_standard_input_is_refused_where_several_processes_read(tmp_path: Path) -> None:
-    process = start(*TRAIN[:2], "-", "--out", "model", "--launch", 2, folder=tmp_path)
-    code, out, err = ended(process)
-    assert (code, out) == (2, "")
-    assert err.count("error: standard input") == 1
-    assert "Name a file" in err
+@pytest.mark.parametrize("words", [["-"], ["pipe"], [TICKETS / "train.jsonl", "--vectors", "pipe"]])
+def test_what_is_read_once_is_refused_where_several_processes_read(
+    words: list[object], tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    result = run(*TRAIN[:2], *words, "--out", "model", "--launch", 2)
+    assert result.exit_code == 2
+    assert "read once" in result.stderr
+    assert "Name a file" in result.stderr
+
+
+def test_a_pipe_is_refused_under_another_launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for file in ("-", str(tmp_path / "pipe")):
+        with pytest.raises(InputError, match="is read once, and every process reads the documents"):
+            read_data(TRAIN[1], [file], (), Reading())
+
+
+def by_hand(folder: Path, *commands: list[object]) -> list[tuple[int, str, str]]:
+    """What came of processes that train together, each with words of its own and no launcher that outlives them."""
+    said = {"WORLD_SIZE": str(len(commands)), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+    started = [
+        start(*words, folder=folder, **said, RANK=str(rank), LOCAL_RANK=str(rank))
+        for rank, words in enumerate(commands)
+    ]
+    return [ended(each) for each in started]
+
+
+@pytest.mark.parametrize(
+    ("main", "other"),
+    [
+        pytest.param([], ["--set", "linear_teacher=0.3"], id="a teacher"),
+        pytest.param([], [TICKETS / "train.jsonl"], id="more documents"),
+        pytest.param(["--baseline", "linear"], [], id="a baseline", marks=pytest.mark.slow),
+    ],
+)
+def test_a_process_with_something_else_is_refused_before_others_wait_for_it(
+    main: list[object], other: list[object], tmp_path: Path
+) -> None:
+    words = [*TRAIN, "--epochs", 1, "--out", "model"]
+    outcomes = by_hand(tmp_path, [*words, *main], [*words, *other])
+    assert [code for code, _, _ in outcomes] == [2, 2], outcomes
+    told = "".join(err for _, _, err in outcomes)
+    assert "Traceback" not in told
+    assert "error: a process has other documents, settings or word vectors" in told
+    assert not [*tmp_path.iterdir()]
 
 
 def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,16 +311,13 @@ def machines(tmp_path: Path, *arguments: object, is_fixed: bool = False) -> list
 
     With `is_fixed`, it is the first that has the main process.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    started = []
+    port, started = free_port(), []
     for number in range(2):
         folder = tmp_path / f"machine-{number}"
         folder.mkdir(exist_ok=True)
         rendezvous = ["--rdzv-backend", "c10d", "--rdzv-id", "test", "--rdzv-endpoint", f"127.0.0.1:{port}"]
         if is_fixed:
-            rendezvous = ["--master-addr", "127.0.0.1", "--master-port", str(port)]
+            rendezvous = ["--master-addr", "127.0.0.1", "--master-port", port]
         said = ["--nnodes", 2, "--nproc-per-node", 1, "--node-rank", number, *rendezvous, "--local-addr", "127.0.0.1"]
         everything = [*said, "-m", "hitin", *TRAIN, *arguments, "--out", "model"]
         started.append(start(*everything, module="torch.distributed.run", folder=folder))

@@ -24,6 +24,7 @@ USERS = {
     "model.safetensors": "weights of another program",
     "training": "a file\n",
     "training/log.jsonl": '{"day": 1}\n',
+    "training/.lock": "mine\n",
     "training/best-micro.safetensors": "mine\n",
     "training/baselines/old.csv": "a,b\n",
     "training/baselines/linear/results.csv": "a,b\n",
@@ -88,6 +89,7 @@ def test_a_folder_without_a_name_is_refused(
 
 
 LEFT_BY_KILLS: dict[str, Callable[[Path], object]] = {
+    "before the first step": lambda folder: put(folder, "training/.lock", ""),
     "before the first checkpoint": lambda folder: put(folder, "training/log.jsonl", ""),
     "with a line in the log": lambda folder: put(folder, "training/log.jsonl", '{"batch": 20, "epoch": 1}\n'),
     "with a full disk": lambda folder: put(folder, "training/log.jsonl", '{"bat'),

@@ -3,8 +3,11 @@
 
 import random
 import signal
-from collections.abc import Callable
-from contextlib import suppress
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,8 @@ from typing import Any
 import pytest
 import torch
 
-from hitin import InputError, Taxonomy
+from hitin import HierarchicalTextClassifier, InputError, Taxonomy
+from hitin.model import Advance
 from hitin.settings import Run
 from hitin.training.log import Watcher
 from hitin.training.progress import _settings_of_weights
@@ -183,15 +187,43 @@ def test_what_a_kill_left_is_cleared_away(tmp_path: Path) -> None:
     assert not leftovers(tmp_path)
 
 
-def test_two_trainings_do_not_share_a_folder(tmp_path: Path) -> None:
-    class Second(Watcher):
-        def epoch(self, record: dict[str, float], is_best: bool) -> None:  # noqa: ARG002
-            with pytest.raises(InputError, match="another process") as caught:
-                classifier().fit(*documents(40), out=tmp_path)
-            assert caught.value.kind == "busy-folder"
+@pytest.mark.parametrize(("first", "second"), [("hitin", "linear"), ("linear", "hitin")])
+def test_two_trainings_do_not_share_a_folder(first: str, second: str, tmp_path: Path) -> None:
+    """From the first note to the tuning, whatever their methods are."""
+    data, refused = (*documents(40), documents(20, seed=1)), []
 
-    classifier().fit(*documents(40), out=tmp_path, watcher=Second())
-    classifier().fit(*documents(40), out=tmp_path)
+    def trained(method: str, watcher: Watcher | None = None) -> None:
+        options = {name: value for name, value in TINY.items() if method != "linear"}
+        HierarchicalTextClassifier(TAXONOMY, method=method, **options).fit(*data, out=tmp_path, watcher=watcher)
+
+    class Second(Watcher):
+        @contextmanager
+        def counting(self, what: str, total: int, unit: str = "documents") -> Iterator[Advance]:  # noqa: ARG002
+            with ThreadPoolExecutor() as elsewhere, pytest.raises(InputError, match="another process") as caught:
+                elsewhere.submit(trained, second).result()
+            refused.append((what, caught.value.kind))
+            yield lambda _: None
+
+    trained(first, Second())
+    assert {kind for _, kind in refused} == {"busy-folder"}
+    assert {"validating", "tuning"} <= {what for what, _ in refused}
+    trained(second)
+    assert not leftovers(tmp_path)
+
+
+def test_a_folder_that_a_killed_training_had_is_free(tmp_path: Path) -> None:
+    code = "import os; from pathlib import Path; from hitin.model_place import training_in\n"
+    code += "with training_in(Path('model')): os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == -9
+    assert leftovers(tmp_path)
+    classifier(epochs=1).fit(*documents(20), out=tmp_path / "model")
+    assert not leftovers(tmp_path)
+
+
+def test_a_training_that_fails_at_once_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no words to learn from"):
+        HierarchicalTextClassifier(TAXONOMY, method="linear").fit(["?", "!"], ["Cat", "Dog"], out=tmp_path / "a" / "b")
+    assert not [*tmp_path.iterdir()]
 
 
 def test_without_a_folder_there_is_nothing_to_go_on_from() -> None:

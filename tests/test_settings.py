@@ -87,6 +87,10 @@ def given_options(draw: st.DrawFn) -> dict[str, Any]:
     return {option: value for option, value in given.items() if option not in idle}
 
 
+FROZEN = {"encoder": "bert-base-uncased", "freeze": True}
+POOLER = {"encoder": "bert-base-uncased", "text_pooling": "pooler"}
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -96,6 +100,10 @@ def given_options(draw: st.DrawFn) -> dict[str, Any]:
         ({"sync_norm": True, "method": "flat"}, "sync_norm is for the method hitin with norm=batch"),
         ({"logit_dropout": 0.1, "method": "himatch"}, "logit_dropout is for the form of the published program"),
         ({"layer_decay": 0.9}, "layer_decay goes with a transformer as the text encoder, not with textrcnn"),
+        ({**FROZEN, "layer_decay": 0.9}, "layer_decay is for a text encoder that is trained, and freeze=true"),
+        ({**FROZEN, "encoder_learning_rate": 1e-4}, "encoder_learning_rate is for a text encoder that is trained"),
+        ({**POOLER, "method": "hiagm-la"}, "the method hiagm-la looks at tokens, not at what the pooler makes of them"),
+        ({**POOLER, "method": "htcinfomax"}, "the method htcinfomax looks at tokens"),
     ],
 )
 def test_options_that_mean_nothing_beside_the_others_are_refused(options: dict[str, Any], words: str) -> None:
@@ -111,6 +119,10 @@ def test_options_that_mean_nothing_beside_the_others_are_refused(options: dict[s
         {"sync_norm": True, "norm": "batch"},
         {"sync_norm": True, "encoder": "bag"},
         {"logit_dropout": 0.1, "method": "himatch", "fidelity": "upstream"},
+        {**FROZEN, "encoder_learning_rate": 5e-5},
+        {**FROZEN, "encoder_learning_rate": 0.0},
+        {**POOLER, "method": "hiagm-la", "fidelity": "upstream"},
+        {**POOLER, "method": "hitin"},
     ],
 )
 def test_options_that_mean_something_beside_the_others_are_taken(options: dict[str, Any]) -> None:

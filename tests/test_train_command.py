@@ -14,12 +14,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hitin.commands.training import Trained, repeat_command, show_trained
+from hitin.commands.training import Trained, prepare, repeat_command, show_trained, train_model
 from hitin.decisions import Decisions
 from hitin.display import Lines, LiveDisplay
 from hitin.encoders.textrcnn import TextRCNNSettings
+from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
+from hitin.labelled import Reading, read_data
 from hitin.methods import METHODS, NeuralMethod
+from hitin.model_folder import MANIFEST
+from hitin.training.log import Watcher
 from tests.conftest import REPOSITORY, Run, Write
 
 TICKETS = REPOSITORY / "examples" / "tickets"
@@ -68,6 +72,17 @@ def test_a_finished_model_is_replaced_only_when_told_so(run: Run, tmp_path: Path
     assert "--overwrite" in refused.stderr
     assert run("train", *DATA, "--out", out, *TINY, "--epochs", 2, "--overwrite").exit_code == 0
     assert HierarchicalTextClassifier.load(out).model_.run.training.epochs == 2
+
+
+def test_a_model_that_another_command_finished_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    options = {"method": "flat", "encoder": "bag", "epochs": 1}
+    task = prepare(str(tmp_path), overwrite=False, device="cpu", options=options)
+    data = read_data(str(DATA[0]), [str(DATA[1])], (), Reading())
+    train_model(task, data, resume="auto", watcher=Watcher())
+    manifest = (tmp_path / MANIFEST).read_bytes()
+    with pytest.raises(InputError, match="holds a finished model"):
+        train_model(task, data, resume="auto", watcher=Watcher())
+    assert (tmp_path / MANIFEST).read_bytes() == manifest
 
 
 def test_without_validation_documents_a_part_is_held_out(run: Run, tmp_path: Path) -> None:
@@ -187,6 +202,8 @@ MISTAKES = {
     "an unknown method": (["--method", "hittin"], "there is no method 'hittin'"),
     "a missing preset": (["--preset", "nowhere.toml"], "Name a TOML file"),
     "a preset given twice": (["--preset", "a", "--set", "preset=nowhere.toml"], "Name a TOML file"),
+    "missing vectors": (["--vectors", "nowhere.txt"], "nowhere.txt"),
+    "a missing encoder": (["--encoder", "no/such/folder"], "there is no such folder"),
     "what is no setting": (["--set", "taxonomy=a"], "there is no option 'taxonomy'"),
     "a missing device": (["--device", "mps"], "there is no device 'mps' here"),
 }

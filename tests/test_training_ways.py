@@ -23,6 +23,7 @@ from hitin.training.loop import CHECKPOINT
 from tests.training_harness import (
     BERT,
     TINY,
+    Interrupter,
     are_equal,
     classifier,
     documents,
@@ -233,6 +234,12 @@ def test_without_tensorboard_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(MissingExtraError, match=r"hitin\[tensorboard\]"):
         classifier(tensorboard=True).fit(*documents(30), out=tmp_path)
+
+
+def test_what_is_for_several_processes_is_told_to_be_idle_in_one() -> None:
+    told = Interrupter(-1)
+    classifier(epochs=1, norm="batch", sync_norm=True).fit(*documents(8), watcher=told)
+    assert "sync_norm is for several processes, and this is one" in told.notes
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_before_training(tmp_path: Path) -> None:

@@ -180,6 +180,21 @@ def test_more_words_than_tokens_may_be_read(tmp_path: Path) -> None:
     assert found.mask.tolist() == [[True] * 5, [True] * 4 + [False]]
 
 
+def test_the_first_token_of_a_decoder_is_no_vector_of_documents(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(vocab_size=9, n_embd=8, n_head=2, n_layer=2, n_positions=16)
+    transformers.GPT2Model(config).save_pretrained(tmp_path)
+    tiny_tokenizer(0).save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(InputError, match="a decoder, sees nothing of what comes after") as caught:
+        load_pretrained(TransformerSettings(encoder=str(tmp_path), max_length=16))
+    assert "text_pooling=mean" in str(caught.value.remedy)
+    encoder, _ = load_pretrained(TransformerSettings(encoder=str(tmp_path), max_length=16, text_pooling="mean"))
+    depths = {name: depth for name, _, depth in encoder.depths()}
+    assert depths["model.wte.weight"] == depths["model.wpe.weight"] == 2
+    assert depths["model.h.0.ln_1.weight"] == 1
+    assert depths["model.h.1.ln_1.weight"] == depths["model.ln_f.weight"] == 0
+
+
 @pytest.mark.parametrize(
     ("kind", "sizes"),
     [

@@ -127,31 +127,32 @@ def alone() -> Iterator[None]:
         _ALONE.reset(before)
 
 
-def _has_company() -> bool:
+def has_company() -> bool:
+    """Whether other processes take part in what this one does."""
     return torch.distributed.is_initialized() and not _ALONE.get()
 
 
 def is_main_process() -> bool:
     """Whether this process is the one that writes files; the only one, mostly."""
-    return not _has_company() or torch.distributed.get_rank() == 0
+    return not has_company() or torch.distributed.get_rank() == 0
 
 
 def wait_for_all() -> None:
     """Until every process has come so far."""
-    if _has_company():
+    if has_company():
         torch.distributed.barrier()
 
 
 def share(tensors: Iterable[Tensor]) -> None:
     """Give every process the tensors of the main one."""
-    if _has_company():
+    if has_company():
         for tensor in tensors:
             torch.distributed.broadcast(tensor, src=0)
 
 
 def share_text(text: str) -> str:
     """The text of the main process, in every process. It travels as bytes, not as a pickle."""
-    if not _has_company():
+    if not has_company():
         return text
     device = _meeting_place()
     data = torch.from_numpy(np.frombuffer(text.encode(), dtype=np.uint8).copy()).to(device)
@@ -163,9 +164,18 @@ def share_text(text: str) -> str:
     return data.cpu().numpy().tobytes().decode()
 
 
+def is_same_everywhere(text: str) -> bool:
+    """Whether all processes have the same text; all of them are told."""
+    if not has_company():
+        return True
+    others = torch.tensor([share_text(text) != text], dtype=torch.int32, device=_meeting_place())
+    torch.distributed.all_reduce(others)
+    return not others.item()
+
+
 def share_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of the main process, by name, on the CPU of every process. None of them travels as a pickle."""
-    if not _has_company():
+    if not has_company():
         return dict(tensors)
     described = {name: (str(each.dtype).removeprefix("torch."), list(each.shape)) for name, each in tensors.items()}
     device, found = _meeting_place(), {}

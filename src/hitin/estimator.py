@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from hitin import evaluation
 from hitin.decisions import Decisions, DecisionSettings, Tuned, rows_to_tune_on, steps_to_tune, tune
-from hitin.devices import choose_device, is_main_process, share_text, wait_for_all
+from hitin.devices import accelerated, choose_device, is_main_process, share_text, wait_for_all
 from hitin.documents import Document
+from hitin.encoders import check_files
 from hitin.errors import InputError, InputWarning, shown
 from hitin.export.folder import is_export
 from hitin.inputs import (
@@ -30,6 +31,8 @@ from hitin.inputs import (
     texts_of,
     validation_of,
 )
+from hitin.launching import has_launcher
+from hitin.methods import METHODS, NeuralMethod
 from hitin.metrics import Scores
 from hitin.model import Model, documents_at_once
 from hitin.model_card import model_card
@@ -43,9 +46,10 @@ from hitin.model_folder import (
     save_model,
 )
 from hitin.model_kinds import kind_of
-from hitin.model_place import check_place
+from hitin.model_place import check_place, training_in
 from hitin.settings import Run, all_options
 from hitin.taxonomy import Taxonomy
+from hitin.training.agreement import check_same_task
 from hitin.training.log import Watcher
 from hitin.training.loop import finish
 from hitin.training.progress import History
@@ -188,11 +192,15 @@ class HierarchicalTextClassifier:
         """What is to be trained, after all that can be wrong without a look at the documents."""
         if resume not in get_args(Resume):
             raise InputError(f"resume is {shown(resume)}", kind="bad-option", remedy="It is auto or never.")
-        if out is not None and is_main_process():
-            check_place(Path(out))
         taxonomy = self._read_taxonomy()
         run = Run.of(method=self.method, encoder=self.encoder, preset=self.preset, **self._options)
         kind_of(run).check_needs(run)
+        check_files(run.encoder)
+        if has_launcher() and isinstance(METHODS[run.method_name], NeuralMethod):
+            with accelerated(self.device, run.training):
+                pass  # from here on the processes know each other
+        if out is not None and is_main_process():
+            check_place(Path(out))
         return taxonomy, run
 
     def _fit(
@@ -206,6 +214,7 @@ class HierarchicalTextClassifier:
         watcher: Watcher | None,
     ) -> None:
         told = watcher or Watcher()
+        check_same_task(taxonomy, (given, held), run.to_dict())
         if held is None:
             _tell_unheeded(run.decisions, watcher)
         with _folder(out) as folder:
@@ -436,7 +445,8 @@ def _tell_unheeded(settings: DecisionSettings, watcher: Watcher | None) -> None:
 def _folder(out: str | Path | None) -> Iterator[Path]:
     """The folder to work in: the one that was asked for, or one that goes away."""
     if out is not None:
-        yield Path(out)
+        with training_in(Path(out)):
+            yield Path(out)
         return
     with tempfile.TemporaryDirectory(prefix="hitin-") as temporary:
         yield Path(temporary)

@@ -301,6 +301,12 @@ def _known_encoding(named: str) -> str:
     return name
 
 
+def check_there(path: str | Path) -> None:
+    """Refuse what cannot be opened, before long work for it. Pipes are left alone: to open them is to wait."""
+    if is_file(path) or is_folder(path) or not is_there(path):
+        _open(path).close()
+
+
 def _open(path: str | Path) -> io.FileIO:
     name = str(path)
     try:

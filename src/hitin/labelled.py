@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 
 from hitin.console import command
 from hitin.documents import Document, Keys, documents_of
-from hitin.errors import InputError, counted, listed
-from hitin.files import STANDARD_INPUT, FileProgress, name_of
+from hitin.errors import InputError, counted, listed, printable
+from hitin.files import STANDARD_INPUT, FileProgress, is_file, is_folder, is_there, name_of
 from hitin.inputs import Documents, check_labelled
 from hitin.labels import DELIMITER, LabelReader, LabelSet, unknown_label
 from hitin.launching import has_launcher
@@ -83,8 +83,8 @@ def read_data(
     progress: FileProgress | None = None,
 ) -> Data:
     """The taxonomy and all documents, every label checked."""
-    if has_launcher() and STANDARD_INPUT in (taxonomy_file, *train_files, *val_files):
-        raise bad_option("standard input is read once, and every process reads the documents", "Name a file instead.")
+    if has_launcher():
+        check_read_by_all((taxonomy_file, *train_files, *val_files))
     taxonomy, told = reading.taxonomy(taxonomy_file)
     labels = reading.labels(taxonomy)
     train = read_labelled(train_files, reading, labels, progress)
@@ -101,6 +101,14 @@ def read_data(
         again = command("check", taxonomy_file, *train_files, *val_files, *reading.options)
         found.append(f"{again} shows more")
     return Data(taxonomy, train, val, (*told, *found))
+
+
+def check_read_by_all(files: Iterable[str]) -> None:
+    """Refuse standard input and pipes, where each of several processes reads."""
+    for file in files:
+        if file == STANDARD_INPUT or (is_there(file) and not is_file(file) and not is_folder(file)):
+            name = "standard input" if file == STANDARD_INPUT else f"{printable(file)}, a pipe or a device,"
+            raise bad_option(f"{name} is read once, and every process reads the documents", "Name a file instead.")
 
 
 def read_labelled(

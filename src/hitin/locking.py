@@ -1,8 +1,10 @@
 """A folder for one process at a time. A kill frees it."""
 
+import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO
 
@@ -11,27 +13,62 @@ from hitin.writing import unwritable
 
 LOCK = ".lock"
 _LOOK_EVERY = 0.2  # seconds
+_MINE: ContextVar[frozenset[Path]] = ContextVar("mine", default=frozenset())
 
 
 @contextmanager
 def locked(folder: Path, doing: str, *, patience: float = 0.0) -> Iterator[None]:
     """Keep other processes out; those who come later wait for so many seconds and are refused then."""
+    end = time.monotonic() + patience
+    while (file := _taken(folder)) is None:
+        if time.monotonic() >= end:
+            raise _busy(folder, doing)
+        time.sleep(_LOOK_EVERY)
+    with file:
+        yield
+
+
+@contextmanager
+def locked_for_now(folder: Path, doing: str) -> Iterator[None]:
+    """`locked`, and nothing of it stays, nor of folders made for it alone. Who has it already may go in again."""
+    if folder.resolve() in _MINE.get():
+        yield
+        return
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        with locked(folder, doing):
+            before = _MINE.set(_MINE.get() | {folder.resolve()})
+            try:
+                yield
+            finally:
+                _MINE.reset(before)
+                with suppress(OSError):
+                    (folder / LOCK).unlink()
+    finally:
+        with suppress(OSError):  # the first that is not empty ends it
+            for each in made:
+                each.rmdir()
+
+
+def is_lock(path: Path) -> bool:
+    """Whether a file is a lock of ours, in use or left by a kill: it is always empty."""
+    return path.is_file() and not path.stat().st_size
+
+
+def _taken(folder: Path) -> IO[bytes] | None:
+    """A folder's lock, kept from other processes as long as it is open; `None` where one of them has it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK).open("ab")
     except OSError as error:
         raise unwritable(folder / LOCK, error) from error
-    with file:
-        end = time.monotonic() + patience
-        while not is_mine(file):
-            if time.monotonic() >= end:
-                raise busy(folder, doing)
-            time.sleep(_LOOK_EVERY)
-        yield
+    if _is_mine(file) and _is_there_still(folder, file):
+        return file
+    file.close()
+    return None
 
 
-def is_mine(file: IO[bytes]) -> bool:
-    """Keep other processes from a file as long as it is open; whether none had it before."""
+def _is_mine(file: IO[bytes]) -> bool:
     try:
         import fcntl
 
@@ -43,7 +80,15 @@ def is_mine(file: IO[bytes]) -> bool:
     return True
 
 
-def busy(folder: Path, doing: str) -> InputError:
+def _is_there_still(folder: Path, file: IO[bytes]) -> bool:
+    """Whether a lock is the one that others will find: who had it before may have removed it meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), (folder / LOCK).stat())
+    except OSError:
+        return False
+
+
+def _busy(folder: Path, doing: str) -> InputError:
     return InputError(
         f"another process is {doing} in this folder",
         kind="busy-folder",

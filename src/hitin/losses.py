@@ -56,10 +56,12 @@ class LossSettings:
     regularisation_form: Regularisation = "difference"
     negatives: int = 0
     """Of the labels that no document of a batch has, how many count, chosen by chance and weighted so that the loss
-    stays the same on average; 0: all. For the methods `hitin` and `flat`."""
+    stays the same on average; 0: all. For the methods `hitin` and `flat`, without `smoothing`, `consistency` and
+    `linear_teacher`."""
     labels_at_once: int = 16_384
     """With more labels, the loss is computed some labels at a time, where the method allows it: a table of the
-    documents of a batch by all labels is never made."""
+    documents of a batch by all labels is never made. `smoothing`, `consistency` and `linear_teacher` are left out then,
+    also the usual consistency of TextRCNN and transformers."""
 
     def __post_init__(self) -> None:
         _check_choice("loss", self.loss, get_args(LossKind))

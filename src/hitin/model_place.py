@@ -1,9 +1,12 @@
-"""Whether a folder may become that of a model: what a user has there is neither replaced nor removed."""
+"""Whether a folder may become that of a model, and who trains there: what others have there is not replaced."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from hitin.devices import is_main_process
 from hitin.errors import InputError
+from hitin.locking import LOCK, is_lock, locked_for_now
 from hitin.model_folder import BASELINES, CARD, DECISIONS, FILES, MANIFEST, TRAINING, WEIGHTS
 from hitin.training.checkpoint import CHECKPOINT, is_ours
 from hitin.training.kept_weights import kept_weights
@@ -14,6 +17,16 @@ from hitin.writing import check_writable
 
 BEGUN = "begun.json"
 """In the folder of a baseline under way: on what it is trained."""
+
+
+@contextmanager
+def training_in(folder: Path) -> Iterator[None]:
+    """Keep other trainings out of a model's folder until the model is there. Of several processes, one asks for it."""
+    if not is_main_process():
+        yield
+        return
+    with locked_for_now(folder / TRAINING, "training"):
+        yield
 
 
 def check_place(folder: Path) -> None:
@@ -52,6 +65,8 @@ def _in_the_way(folder: Path) -> Iterator[Path]:
         yield training
     if _is_there(training / LOG) and not (training / LOG).is_dir() and not is_log(training / LOG):
         yield training / LOG
+    if _is_there(training / LOCK) and not is_lock(training / LOCK):
+        yield training / LOCK
     yield from (path for path in kept_weights(training) if not is_ours(path))
     yield from _other_baselines(training / BASELINES)
 

@@ -46,7 +46,7 @@ class TrainingSettings:
     """The rate of each layer of a transformer, as a part of that of the layer above; 1: a single rate."""
     optimiser: Literal["adamw", "adam"] = "adamw"
     weight_decay: float = 0.01
-    """Of weights, not of biases and normalisations."""
+    """Of tables of weights, with HiTIN's B_H; not of biases, normalisations and other vectors, such as its W_d."""
     schedule: Literal["linear", "cosine", "constant"] = "linear"
     """How the learning rate falls after the warm-up."""
     warmup: float = 0.05
@@ -364,18 +364,40 @@ def _check_negatives(run: Run) -> None:
 
 def idle_options(run: Run) -> dict[str, tuple[str, str]]:
     """Options that are not as usual and mean nothing beside the others: what is wrong with each, and the remedy."""
-    method, found = run.method, {}
-    if not isinstance(run.encoder, TransformerSettings):
-        problem = f"goes with a transformer as the text encoder, not with {run.encoder_name}"
-        if run.training.shard:
-            found["shard"] = (f"shard {problem}", "Leave it out: there is little to share out.")
-        if run.training.layer_decay != 1:
-            remedy = "Leave it out: encoder_learning_rate is for the whole of it."
-            found["layer_decay"] = (f"layer_decay {problem}", remedy)
+    method, found = run.method, _idle_beside_encoder(run)
     if run.training.sync_norm and getattr(method, "norm", None) != "batch":
         problem = "sync_norm is for the method hitin with norm=batch: nothing else looks at a whole batch"
         found["sync_norm"] = (problem, "Leave it out.")
     return found | (method.idle() if hasattr(method, "idle") else {})
+
+
+def _idle_beside_encoder(run: Run) -> dict[str, tuple[str, str]]:
+    training, found = run.training, {}
+    if not isinstance(run.encoder, TransformerSettings):
+        problem = f"goes with a transformer as the text encoder, not with {run.encoder_name}"
+        if training.shard:
+            found["shard"] = (f"shard {problem}", "Leave it out: there is little to share out.")
+        if training.layer_decay != 1:
+            remedy = "Leave it out: encoder_learning_rate is for the whole of it."
+            found["layer_decay"] = (f"layer_decay {problem}", remedy)
+        return found
+    if run.encoder.freeze:
+        problem, remedy = "is for a text encoder that is trained, and freeze=true", "Leave it out, or leave out freeze."
+        if training.layer_decay != 1:
+            found["layer_decay"] = (f"layer_decay {problem}", remedy)
+        if training.encoder_learning_rate not in (0, run.encoder.usual()["encoder_learning_rate"]):
+            found["encoder_learning_rate"] = (f"encoder_learning_rate {problem}", remedy)
+    if run.encoder.text_pooling == "pooler" and _leaves_out_vector(run):
+        problem = f"the method {run.method_name} looks at tokens, not at what the pooler makes of them"
+        found["text_pooling"] = (problem, "Leave it out: it is for methods that look at the document's vector.")
+    return found
+
+
+def _leaves_out_vector(run: Run) -> bool:
+    """Whether the method has no use for the document's vector; some published programs have weights for it still."""
+    method = METHODS[run.method_name]
+    is_clean = getattr(run.method, "fidelity", "clean") == "clean"
+    return isinstance(method, NeuralMethod) and method.module.sight(run.method) == "tokens" and is_clean
 
 
 _SEEN: dict[Sight, str] = {

@@ -103,12 +103,13 @@ def train(
     from hitin.commands.together import together
     from hitin.devices import is_main_process
     from hitin.display import watching
-    from hitin.labelled import Reading, read_data
+    from hitin.labelled import Reading, check_read_by_all, read_data
     from hitin.option_values import parse_option
     from hitin.training.log import Watcher
 
     if launch > 1:
         with errors_as_json(as_json):
+            check_read_by_all([taxonomy, *documents, *(val or ()), *filter(None, (preset, vectors))])
             raise typer.Exit(training.launch(launch, out, device.value))
 
     chosen: dict[str, object] = {

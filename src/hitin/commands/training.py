@@ -13,6 +13,7 @@ from hitin.baselines import BaselineTask, check_baseline, settle_baselines
 from hitin.commands.together import tells_the_end
 from hitin.console import INTERRUPTED, command, say
 from hitin.devices import accelerated, is_main_process, wait_for_all
+from hitin.encoders import check_files
 from hitin.errors import InputError, counted, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
 from hitin.inputs import Documents, hold_out
@@ -22,8 +23,9 @@ from hitin.memory import keep_freed_memory
 from hitin.methods import METHODS, WholeMethod
 from hitin.model_folder import MANIFEST, TRAINING, is_model
 from hitin.model_kinds import kind_of
-from hitin.model_place import check_place
+from hitin.model_place import check_place, training_in
 from hitin.settings import BAG, TFIDF, Run
+from hitin.training.agreement import check_same_task
 from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT, finish
 from hitin.training.progress import SCORES_OF_EPOCHS, History
@@ -70,6 +72,8 @@ class Task:
     out: str
     baselines: tuple[str, ...] = ()
     """Methods to train besides."""
+    overwrite: bool = False
+    """Whether a finished model may be replaced."""
 
 
 def prepare(
@@ -84,13 +88,15 @@ def prepare(
         pass  # there is such a device, and it knows the precision
     for each in (run, *map(check_baseline, baselines)):
         kind_of(each).check_needs(each)
+        check_files(each.encoder)
     if has_launcher() and isinstance(METHODS[run.method_name], WholeMethod):
         raise InputError(
             f"the method {run.method_name} is trained by one process",
             kind="bad-option",
             remedy="Leave out --launch, torchrun or accelerate.",
         )
-    return Task(HierarchicalTextClassifier(device=device, **given), run, out, tuple(dict.fromkeys(baselines)))
+    classifier = HierarchicalTextClassifier(device=device, **given)
+    return Task(classifier, run, out, tuple(dict.fromkeys(baselines)), overwrite)
 
 
 def _check_out(folder: Path, overwrite: bool) -> None:
@@ -99,7 +105,8 @@ def _check_out(folder: Path, overwrite: bool) -> None:
     check_place(folder)
     if is_model(folder) and not overwrite and not _ended_early(folder):
         if not (folder / TRAINING / CHECKPOINT).exists():  # a kill may have come when it had just been removed
-            finish(folder / TRAINING)
+            with training_in(folder):
+                finish(folder / TRAINING)
         raise InputError(
             "the folder holds a finished model",
             kind="model-exists",
@@ -120,14 +127,18 @@ def train_model(task: Task, data: Data, *, resume: Resume, watcher: Watcher) -> 
     train, val = _held_out(task.run, data, watcher) if data.val is None else (data.train, data.val)
     if val is not None and len(val.texts) < _FEW:
         watcher.note(_few(val, task.run))
+    check_same_task(data.taxonomy, (train, val), [task.run.to_dict(), task.baselines])
     folder = Path(task.out)
-    besides = BaselineTask(folder, task.run, data.taxonomy, train, val, task.classifier.device)
-    baselines = {method: besides.train(method, watcher, resume=resume == "auto") for method in task.baselines}
-    classifier = task.classifier.set_params(taxonomy=data.taxonomy)
-    classifier.fit_documents(train, val, out=task.out, resume=resume, watcher=watcher)
-    settle_baselines(folder, baselines)
+    with training_in(folder):
+        if is_main_process():  # another command may have finished its model there meanwhile
+            _check_out(folder, task.overwrite)
+        besides = BaselineTask(folder, task.run, data.taxonomy, train, val, task.classifier.device)
+        baselines = {method: besides.train(method, watcher, resume=resume == "auto") for method in task.baselines}
+        classifier = task.classifier.set_params(taxonomy=data.taxonomy)
+        classifier.fit_documents(train, val, out=task.out, resume=resume, watcher=watcher)
+        settle_baselines(folder, baselines)
     wait_for_all()
-    return Trained(task.out, task.classifier, {name: each for name, each in baselines.items() if each is not None})
+    return Trained(task.out, classifier, {name: each for name, each in baselines.items() if each is not None})
 
 
 def _few(val: Documents, run: Run) -> str:

@@ -14,9 +14,17 @@ from hitin.encoders.bag import Bag, BagSettings
 from hitin.encoders.interface import TextEncoder
 from hitin.encoders.textrcnn import TextRCNN, TextRCNNSettings
 from hitin.encoders.tokenizer_check import check_bags, check_claims, check_numbers, check_own
-from hitin.encoders.transformer import Transformer, TransformerSettings, config_of, load_pretrained, restore
+from hitin.encoders.transformer import (
+    Transformer,
+    TransformerSettings,
+    check_folder,
+    config_of,
+    load_pretrained,
+    restore,
+)
 from hitin.encoders.vectors import Coverage, coverage, read_vectors
 from hitin.errors import InputError
+from hitin.files import check_there
 from hitin.model import Advance
 from hitin.token_cache import TokenCache
 from hitin.tokens import Ragged, cut_at, encode, subword_tokenizer, word_tokenizer
@@ -26,6 +34,14 @@ AnyTokenizer = Tokenizer | Bags
 """From a text to numbers: of tokens in a row, or of what is in a bag."""
 
 _MISSING = 0.25  # a word without a vector begins with numbers between this and its negative
+
+
+def check_files(settings: object) -> None:
+    """Refuse what an encoder begins with and is not there, before documents are read."""
+    if isinstance(settings, TransformerSettings):
+        check_folder(settings.encoder)
+    if isinstance(settings, TextRCNNSettings) and settings.vectors:
+        check_there(settings.vectors)
 
 
 def build_encoder(

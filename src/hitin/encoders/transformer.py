@@ -34,7 +34,8 @@ class TransformerSettings:
     max_length: int = 512
     """Tokens of a document, the first and last among them; what comes after is cut off."""
     freeze: bool = False
-    """Train the rest alone, on vectors made once: for machines without a GPU."""
+    """Train the rest alone: for machines without a GPU. Methods that look at nothing but the document's vector read
+    each document once, the others in every epoch."""
 
     def __post_init__(self) -> None:
         if self.max_length < 3:
@@ -135,14 +136,15 @@ class Transformer(TextEncoder):
     def depths(self) -> Iterator[tuple[str, nn.Parameter, int]]:
         """The top layer is 0, the embeddings are below the first layer."""
         layers = int(self.model.config.num_hidden_layers)
+        tables = [each for each in self.modules() if isinstance(each, nn.Embedding)]
+        embeddings = {id(parameter) for table in tables for parameter in table.parameters()}
         for name, parameter in self.named_parameters():
-            yield name, parameter, _distance(name, layers)
+            is_below = "embedding" in name or id(parameter) in embeddings
+            yield name, parameter, layers if is_below else _distance(name, layers)
 
 
 def _distance(name: str, layers: int) -> int:
     """From the top, by the number in `encoder.layer.3.attention...` (or `layers`, `block`, ...)."""
-    if "embedding" in name:
-        return layers
     number = next((int(part) for part in name.split(".") if part.isdigit()), layers - 1)
     return layers - 1 - number
 
@@ -150,7 +152,7 @@ def _distance(name: str, layers: int) -> int:
 def load_pretrained(settings: TransformerSettings) -> tuple[Transformer, Tokenizer]:
     """The encoder and its tokenizer, from a folder or the hub; half-precision weights become full ones."""
     transformers = need_transformers()
-    _check_folder(settings.encoder)
+    check_folder(settings.encoder)
     try:
         with _quiet(transformers):
             model, found = transformers.AutoModel.from_pretrained(settings.encoder, output_loading_info=True)
@@ -159,7 +161,8 @@ def load_pretrained(settings: TransformerSettings) -> tuple[Transformer, Tokeniz
     _check_kind(settings.encoder, model.config)
     _check_weights(settings, found["missing_keys"])
     _check_length(settings, model)
-    return Transformer(model.float(), settings), _tokenizer(settings.encoder, transformers, model.config.vocab_size)
+    _check_first_token(settings, model.float())
+    return Transformer(model, settings), _tokenizer(settings.encoder, transformers, model.config.vocab_size)
 
 
 def restore(settings: TransformerSettings, config: str) -> Transformer:
@@ -225,7 +228,7 @@ def _tokenizer(name: str, transformers: Any, vocabulary: int) -> Tokenizer:
     return tokenizer
 
 
-def _check_folder(name: str) -> None:
+def check_folder(name: str) -> None:
     """What can only be a path must be there: the library would take it for a bad name of the hub."""
     is_path = name.startswith((".", "~", "/")) or name.count("/") > 1 or "\\" in name
     if is_path and not is_folder(name):
@@ -236,6 +239,24 @@ def _check_kind(name: str, config: Any) -> None:
     is_text = all(hasattr(config, size) for size in ("hidden_size", "num_hidden_layers", "vocab_size"))
     if not is_text or getattr(config, "is_encoder_decoder", False):
         raise _unloadable(name, f"it is of the kind {config.model_type}, which is no text encoder")
+
+
+def _check_first_token(settings: TransformerSettings, model: Any) -> None:
+    """Refuse the vector of a token that sees itself alone, as the first one in decoders: it would be that of all."""
+    if settings.text_pooling == "cls" and not _looks_ahead(model):
+        raise InputError(
+            f"the first token of {settings.encoder}, a decoder, sees nothing of what comes after it",
+            kind="bad-option",
+            remedy="Set text_pooling=mean, or choose an encoder.",
+        )
+
+
+@torch.no_grad()
+def _looks_ahead(model: Any) -> bool:
+    """Whether the vector of a token depends on the one after it."""
+    token, *others = [number for number in range(4) if number != model.config.pad_token_id][:3]
+    found = [model(input_ids=torch.tensor([[token, other]])).last_hidden_state[0, 0] for other in others]
+    return not torch.allclose(*found)
 
 
 def _check_weights(settings: TransformerSettings, missing: Iterable[str]) -> None:

@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from hitin.extras import need
-from hitin.locking import busy, is_mine
 from hitin.model import Advance
 from hitin.writing import unwritable
 
@@ -66,7 +65,6 @@ class TrainingLog:
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / LOG).touch()
                 self._file = (folder / LOG).open("r+b")
-            self._lock()
 
     def __enter__(self) -> Self:
         return self
@@ -111,12 +109,6 @@ class TrainingLog:
         if self._board:
             for name, value in values.items():
                 self._board.add_scalar(name, value, batch)
-
-    def _lock(self) -> None:
-        """Keep others out of the folder; a kill frees it."""
-        if not is_mine(self._file):
-            self._file.close()
-            raise busy(self._folder, "training")
 
     @contextmanager
     def _telling(self) -> Iterator[None]:

@@ -19,6 +19,7 @@ from hitin.chance import own_chance
 from hitin.devices import accelerated, is_main_process, share
 from hitin.errors import counted
 from hitin.network import vectors_of
+from hitin.training.agreement import check_same
 from hitin.training.checkpoint import CHECKPOINT as CHECKPOINT
 from hitin.training.checkpoint import load_weights, remove_leftovers, save_checkpoint, trained_weights
 from hitin.training.feeding import Feed
@@ -26,7 +27,7 @@ from hitin.training.interrupts import Interrupts
 from hitin.training.kept_weights import keep_only, load_epoch, name_bests, remove_bests, save_epoch
 from hitin.training.log import EVERY, TrainingLog, Watcher
 from hitin.training.progress import SELECT, History, Progress, fingerprint
-from hitin.training.resuming import check_same, resumed
+from hitin.training.resuming import resumed
 from hitin.training.runaway import run_away
 from hitin.training.sharding import own_part
 from hitin.training.steps import Steps
@@ -90,6 +91,7 @@ class _Trainer:
         self.folder, self.resumable = folder, resumable
         self.processes, self.is_main = accelerator.num_processes, accelerator.is_main_process
         self.progress = Progress(fingerprint(model, train, val))
+        check_same(self.progress.fingerprint)
         self.model = model
         multiple = multiple_for(accelerator.device, train.tokens.lengths)
         self.train, self.val = train.in_multiples(multiple), val and val.in_multiples(multiple)
@@ -110,7 +112,6 @@ class _Trainer:
     def begin(self, resume: bool) -> None:
         """Go on from the checkpoint of the same run, if there is one; or from the start."""
         path = self.folder / CHECKPOINT
-        check_same(self.progress)
         found = resumed(self.folder, self.progress, self.steps, resume=resume)
         if found:
             self._go_on(found)

@@ -34,7 +34,7 @@ def _rates(network: Network, settings: TrainingSettings) -> Iterator[tuple[str, 
 
 
 def _decays(name: str, parameter: nn.Parameter) -> bool:
-    """Weights do; biases and normalisations, which are vectors, do not."""
+    """Tables do, HiTIN's B_H among them; biases, normalisations and W_d, which are vectors, do not."""
     return parameter.ndim > 1 and not name.endswith("bias")
 
 

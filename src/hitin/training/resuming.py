@@ -11,16 +11,6 @@ from hitin.training.progress import Progress
 from hitin.training.steps import Steps
 
 
-def check_same(progress: Progress) -> None:
-    """Refuse to train with processes that have other documents or settings: each reads its own files."""
-    if share_text(progress.fingerprint) != progress.fingerprint:
-        raise InputError(
-            "a process has other documents, settings or word vectors than the main one",
-            kind="other-run",
-            remedy="Every machine needs the same files and the same command.",
-        )
-
-
 def resumed(folder: Path, begun: Progress, steps: Steps, *, resume: bool) -> Progress | None:
     """How far the run in a folder has come, its weights and the state of its optimiser restored; or `None`.
 

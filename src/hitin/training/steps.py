@@ -68,6 +68,9 @@ class Steps:
         loss = model.run.loss
         if train.in_pairs and (loss.consistency or loss.smoothing or loss.linear_teacher):
             note("with so many labels, training goes without consistency, smoothing and a linear teacher")
+        for name in ("shard", "sync_norm"):
+            if getattr(self.settings, name) and accelerator.num_processes == 1:
+                note(f"{name} is for several processes, and this is one")
         if self.norms and accelerator.num_processes > 1 and not self.settings.sync_norm:
             note("each process normalises by its own part of a batch; sync_norm=true lets all look at the whole")
 
