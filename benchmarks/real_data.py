@@ -18,7 +18,7 @@ from hitin.decisions import Decisions
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.neural import NeuralModel
 from hitin.option_values import parse_option
-from hitin.training.log import Watcher
+from hitin.watcher import Watcher
 
 
 class Lines(Watcher):

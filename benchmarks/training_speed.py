@@ -33,8 +33,8 @@ from hitin.memory import keep_freed_memory
 from hitin.metrics import Counts, macro_f1, micro_f1
 from hitin.neural import NeuralModel
 from hitin.settings import Run
-from hitin.training.log import Watcher
 from hitin.training.loop import train
+from hitin.watcher import Watcher
 from measuring import measured
 from reporting import Report, begun
 from speed_data import data_told, encoder_folder, encoder_told, options, read_data

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hitin import HierarchicalTextClassifier, HitinError, read_documents
 from hitin.label_paths import taxonomy_of
-from hitin.training.log import Watcher
+from hitin.watcher import Watcher
 
 DATA = Path(__file__).resolve().parent / "diagnoses"
 

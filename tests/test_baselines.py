@@ -210,7 +210,7 @@ import json, sys
 from pathlib import Path
 from hitin.commands.training import prepare, train_model
 from hitin.labelled import Reading, read_data
-from hitin.training.log import Watcher
+from hitin.watcher import Watcher
 folder, data = Path(sys.argv[1]), Path(sys.argv[2])
 options = dict(hidden=4, embedding=8, filters=4, width=8, layers=1, min_count=1, epochs=1)
 task = prepare(str(folder), overwrite=False, device="cpu", options=options, baselines=["linear", "flat"])

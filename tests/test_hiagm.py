@@ -24,7 +24,7 @@ from hitin.methods.quadratic import AllLabelsClassifier, quadratic_warning
 from hitin.methods.structure import StructureName
 from hitin.neural import NeuralModel
 from hitin.settings import Run
-from hitin.training.log import Watcher
+from hitin.watcher import Watcher
 from tests.networks import Largest, label_tree, vectors
 from tests.strategies import taxonomies
 from tests.training_harness import TAXONOMY, TINY, documents, network_of

@@ -13,7 +13,7 @@ import torch
 from accelerate.state import AcceleratorState, GradientState, PartialState
 
 from hitin import HierarchicalTextClassifier
-from hitin.training.log import Watcher
+from hitin.watcher import Watcher
 from tests.training_harness import TAXONOMY, are_equal, classifier, documents, fitted, weights
 
 TEXTS, NAMES = documents(40)

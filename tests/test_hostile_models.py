@@ -27,7 +27,7 @@ from hitin.export.folder import GRAPH
 from hitin.methods.linear import VOCABULARY
 from hitin.model_folder import DECISIONS, EXPORT, HISTORY, MANIFEST, RUN, TAXONOMY, WEIGHTS
 from hitin.neural import ENCODER, TOKENIZER
-from hitin.training.checkpoint import save_tensors
+from hitin.tensor_files import save_tensors
 from tests.model_folders import Spoil, save_bag, save_bert, save_linear, save_words, spoilt
 
 SECONDS = 5.0

@@ -31,9 +31,11 @@ from hitin.model import Advance
 from hitin.model_card import model_card
 from hitin.model_folder import MANIFEST, TRAINING, WEIGHTS
 from hitin.neural import TOKENIZER
+from hitin.tensor_files import load_tensors, save_tensors
 from hitin.tokens import Ragged
-from hitin.training.checkpoint import CHECKPOINT, load_tensors, save_tensors
-from hitin.training.log import LOG, Watcher
+from hitin.training.checkpoint import CHECKPOINT
+from hitin.training.log import LOG
+from hitin.watcher import Watcher
 from tests.conftest import REPOSITORY, Run
 from tests.training_harness import TAXONOMY, documents, fitted, leftovers
 

@@ -26,8 +26,8 @@ from hitin.label_blocks import Blocks, Chosen, LastLayer, Positives, chosen_by_c
 from hitin.losses import LossSettings, classification_loss, positive_weights
 from hitin.methods.hitin import HiTIN, HiTINSettings
 from hitin.tokens import Ragged
-from hitin.training.log import Watcher
 from hitin.training.validation import counts_of
+from hitin.watcher import Watcher
 from measuring import measured
 from tests.conftest import REPOSITORY
 from tests.strategies import taxonomies

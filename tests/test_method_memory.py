@@ -18,7 +18,7 @@ from hitin.encoders.interface import Widths
 from hitin.methods import METHODS, NeuralMethod
 from hitin.neural import NeuralModel
 from hitin.settings import Run
-from hitin.training.log import Watcher
+from hitin.watcher import Watcher
 from measuring import peak_kilobytes  # in benchmarks/
 from tests.conftest import REPOSITORY
 from tests.networks import label_tree

@@ -347,7 +347,7 @@ def test_a_full_disk_is_told(trained: HierarchicalTextClassifier, tmp_path: Path
         raise SafetensorError("I/O error: No space left on device")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hitin.training.checkpoint.save_file", full)
+        patch.setattr("hitin.tensor_files.save_file", full)
         with pytest.raises(InputError, match="No space left") as caught:
             trained.save(tmp_path)
     assert caught.value.kind == "unwritable"

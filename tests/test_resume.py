@@ -18,8 +18,8 @@ import torch
 from hitin import HierarchicalTextClassifier, InputError, Taxonomy
 from hitin.model import Advance
 from hitin.settings import Run
-from hitin.training.log import Watcher
 from hitin.training.progress import _settings_of_weights
+from hitin.watcher import Watcher
 from tests.faults.commands import check_same
 from tests.training_harness import (
     TAXONOMY,
@@ -153,7 +153,7 @@ def test_a_damaged_checkpoint_is_told_with_its_remedy(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_of_another_version_or_without_its_best_weights_is_told(tmp_path: Path) -> None:
-    from hitin.training.checkpoint import save_tensors
+    from hitin.tensor_files import save_tensors
 
     checkpoint = interrupted(tmp_path)
     save_tensors(checkpoint, {"network.x": torch.zeros(1)}, {"progress": '{"steps": 3}'})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hitin.commands.demo import run_demo
-from hitin.training.log import Watcher
+from hitin.watcher import Watcher
 from tests.browser import in_a_browser
 from tests.page_harness import choose, classify, downloaded, lit, no_request, opened, run_all, slide, upload
 from tests.serving import serving

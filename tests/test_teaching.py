@@ -22,8 +22,8 @@ from hitin.teaching import judged
 from hitin.token_cache import Judged, TokenCache
 from hitin.tokens import Ragged
 from hitin.training.interrupts import Interrupts
-from hitin.training.log import Watcher
 from hitin.training.objective import Objective
+from hitin.watcher import Watcher
 from tests.training_harness import TAXONOMY, TINY, are_equal, classifier, documents, fitted, model, weights
 
 

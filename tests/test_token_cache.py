@@ -19,10 +19,10 @@ from hitin.encoders.bag import BagSettings
 from hitin.encoders.textrcnn import TextRCNNSettings
 from hitin.errors import InputError
 from hitin.model import Advance
+from hitin.tensor_files import load_tensors, save_tensors
 from hitin.token_cache import TokenCache, key_of, tidy, usual_folder
 from hitin.tokens import Ragged, word_tokenizer
-from hitin.training.checkpoint import load_tensors, save_tensors
-from hitin.training.log import Watcher
+from hitin.watcher import Watcher
 from tests.training_harness import classifier, documents, weights
 
 TEXTS = ["a cat and a dog", "", "the dog \ud800 barks", "日本語"] * 3

@@ -23,7 +23,7 @@ from hitin.estimator import HierarchicalTextClassifier
 from hitin.labelled import Reading, read_data
 from hitin.methods import METHODS, NeuralMethod
 from hitin.model_folder import MANIFEST
-from hitin.training.log import Watcher
+from hitin.watcher import Watcher
 from tests.conftest import REPOSITORY, Run, Write
 
 TICKETS = REPOSITORY / "examples" / "tickets"

@@ -18,14 +18,14 @@ from hitin.model_folder import TRAINING
 from hitin.network import Network
 from hitin.neural import NeuralModel
 from hitin.settings import Run, TrainingSettings
-from hitin.training.checkpoint import load_tensors
+from hitin.tensor_files import load_tensors
 from hitin.training.kept_weights import best_path
-from hitin.training.log import Watcher
 from hitin.training.loop import train
 from hitin.training.optimisation import build_optimiser, learning_rate_factor
 from hitin.training.progress import Progress
 from hitin.training.recording import Recorder
 from hitin.training.steps import Steps
+from hitin.watcher import Watcher
 from tests.training_harness import (
     BERT,
     STEADY,

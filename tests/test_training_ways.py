@@ -16,10 +16,11 @@ from hitin.devices import choose_device
 from hitin.encoders.transformer import Transformer
 from hitin.model_folder import TRAINING
 from hitin.settings import Run
-from hitin.training.checkpoint import load_checkpoint, load_tensors
+from hitin.tensor_files import load_tensors
+from hitin.training.checkpoint import load_checkpoint
 from hitin.training.kept_weights import best_path
-from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT
+from hitin.watcher import Watcher
 from tests.training_harness import (
     BERT,
     TINY,

@@ -33,8 +33,10 @@ from hitin.network import Network
 from hitin.neural import NeuralModel
 from hitin.option_values import types_of
 from hitin.settings import Run
-from hitin.training.checkpoint import CHECKPOINT, load_tensors
-from hitin.training.log import LOG, Watcher
+from hitin.tensor_files import load_tensors
+from hitin.training.checkpoint import CHECKPOINT
+from hitin.training.log import LOG
+from hitin.watcher import Watcher
 from tests.conftest import REPOSITORY
 
 torch.set_num_threads(1)  # two machines of one core each are what CI has

@@ -19,7 +19,7 @@ from hitin.model_folder import BASELINES, TRAINING, has_own_baselines, is_model,
 from hitin.model_place import BEGUN
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
-from hitin.training.log import Watcher
+from hitin.watcher import Watcher
 from hitin.writing import unwritable, write_text
 
 State = Literal["new", "begun", "finished"]

@@ -22,7 +22,7 @@ from rich.text import Text
 from hitin.console import person_watches, say
 from hitin.errors import printable
 from hitin.model import Advance
-from hitin.training.log import Watcher
+from hitin.watcher import Watcher
 
 _MEMORY = 0.95  # of the smoothed loss: about the last twenty steps
 

@@ -50,11 +50,11 @@ from hitin.model_place import check_place, training_in
 from hitin.settings import Run, all_options
 from hitin.taxonomy import Taxonomy
 from hitin.training.agreement import check_same_task
-from hitin.training.log import Watcher
 from hitin.training.loop import finish
 from hitin.training.progress import History
 from hitin.validation_scores import FILE as VALIDATION
 from hitin.validation_scores import ValidationScores, load_validation
+from hitin.watcher import Watcher
 
 Resume = Literal["auto", "never"]
 

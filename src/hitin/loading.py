@@ -11,7 +11,7 @@ from hitin.export.folder import PLAIN, SMALL, is_export, read_manifest, usual_fo
 from hitin.export.model import OnnxModel
 from hitin.model_folder import TRAINING, fingerprint_of
 from hitin.neural import NeuralModel
-from hitin.training.checkpoint import load_tensors
+from hitin.tensor_files import load_tensors
 from hitin.training.kept_weights import best_path
 from hitin.training.progress import SELECT
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from hitin.decisions import Decisions
     from hitin.decisions.best import Found
     from hitin.settings import Run
-    from hitin.training.log import Watcher
     from hitin.training.progress import History
+    from hitin.watcher import Watcher
 
 DOCUMENTS_AT_ONCE = 4096
 """That are scored together, at most."""

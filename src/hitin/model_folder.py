@@ -21,11 +21,11 @@ from hitin.model import Model
 from hitin.model_kinds import KINDS, kind_of
 from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
-from hitin.training.checkpoint import load_tensors, remove_leftovers, save_tensors
+from hitin.tensor_files import load_tensors, save_tensors
 from hitin.training.progress import History
 from hitin.trust import check_finite, check_inside, check_text, unique_json
 from hitin.validation_scores import ValidationScores, save_validation
-from hitin.writing import check_writable, unwritable, write_text
+from hitin.writing import check_writable, remove_leftovers, unwritable, write_text
 
 FORMAT = 1
 MANIFEST = "model.json"

@@ -8,7 +8,8 @@ from hitin.devices import is_main_process
 from hitin.errors import InputError
 from hitin.locking import LOCK, is_lock, locked_for_now
 from hitin.model_folder import BASELINES, CARD, DECISIONS, FILES, MANIFEST, TRAINING, WEIGHTS
-from hitin.training.checkpoint import CHECKPOINT, is_ours
+from hitin.tensor_files import is_ours
+from hitin.training.checkpoint import CHECKPOINT
 from hitin.training.kept_weights import kept_weights
 from hitin.training.log import LOG, is_log
 from hitin.trust import unique_json

@@ -42,11 +42,11 @@ from hitin.taxonomy import Taxonomy
 from hitin.teaching import check_teacher, judgements
 from hitin.token_cache import TokenCache
 from hitin.tokens import Ragged
-from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT, train
 from hitin.training.progress import History
 from hitin.training.shortage import shortage_told
 from hitin.trust import Bounded
+from hitin.watcher import Watcher
 
 TOKENIZER = "tokenizer.json"
 ENCODER = "encoder.json"

@@ -24,7 +24,7 @@ from hitin.taxonomy import Taxonomy
 from hitin.token_cache import Judged, TokenCache, judged_of, tensors_of
 from hitin.tokens import Ragged
 from hitin.training.interrupts import Interrupts
-from hitin.training.log import Watcher
+from hitin.watcher import Watcher
 
 PARTS = 5
 LEAST = 0.005  # a probability below it is taken for none

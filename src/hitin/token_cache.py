@@ -20,10 +20,10 @@ from torch import Tensor
 
 from hitin.errors import InputError
 from hitin.model import Advance
+from hitin.tensor_files import load_tensors, save_tensors
 from hitin.tokens import Ragged
-from hitin.training.checkpoint import load_tensors, save_tensors
-from hitin.training.log import Watcher
-from hitin.writing import check_writable
+from hitin.watcher import Watcher
+from hitin.writing import LEFT_BEHIND, check_writable, is_leftover
 
 T = TypeVar("T")
 Judged = tuple[Ragged, NDArray[np.float32]]
@@ -37,9 +37,7 @@ _FEWEST_CHARACTERS = 1_000_000
 """Of texts that are kept: a core finds the tokens of so many in 0.2 to 0.4 s."""
 _MOST_BYTES = 2_000_000_000
 _OLDEST = 30 * 24 * 3600  # seconds without use
-_LEFT_BEHIND = 24 * 3600  # seconds after which what a kill left of a file is no longer being written
 _OURS = re.compile(r"[0-9a-f]{32}\.safetensors")
-_LEFTOVERS = re.compile(r"\.[0-9a-f]{16}\.part|\.tmp\w{6}")
 
 
 class TokenCache:
@@ -175,8 +173,8 @@ def tidy(folder: Path) -> None:
     """Remove what was not used for long, and the oldest of what is too much. Others may be doing the same."""
     now, room = time.time(), _MOST_BYTES
     for path, used, size in _by_use(folder):
-        if _LEFTOVERS.fullmatch(path.name):
-            too_much = now - used > _LEFT_BEHIND
+        if is_leftover(path):
+            too_much = now - used > LEFT_BEHIND
         else:
             room -= size
             too_much = room < 0 or now - used > _OLDEST
@@ -190,7 +188,7 @@ def _by_use(folder: Path) -> list[tuple[Path, float, int]]:
     found = []
     with contextlib.suppress(OSError):  # the folder itself may be gone
         for path in folder.iterdir():
-            if _OURS.fullmatch(path.name) or _LEFTOVERS.fullmatch(path.name):
+            if _OURS.fullmatch(path.name) or is_leftover(path):
                 with contextlib.suppress(OSError):  # another process was quicker
                     status = path.stat()
                     found.append((path, status.st_mtime, status.st_size))

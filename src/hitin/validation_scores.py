@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hitin.errors import InputError
 from hitin.taxonomy import Taxonomy
-from hitin.training.checkpoint import load_tensors, save_tensors
+from hitin.tensor_files import load_tensors, save_tensors
 from hitin.writing import unwritable
 
 FILE = "validation.safetensors"

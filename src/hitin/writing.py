@@ -4,6 +4,7 @@ import contextlib
 import errno
 import io
 import os
+import re
 import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,6 +12,10 @@ from pathlib import Path
 from hitin.compression import of_path, open_compressed
 from hitin.errors import InputError
 from hitin.files import is_same, is_there
+
+LEFT_BEHIND = 24 * 3600
+"""Seconds after which what a kill left of a file or folder is no longer being written."""
+_LEFTOVERS = re.compile(r"\.[0-9a-f]{16}\.part|\.tmp\w{6}")  # ours, and those of safetensors
 
 
 @contextlib.contextmanager
@@ -36,6 +41,18 @@ def replacing(path: str | Path) -> Iterator[Path]:
         if part is not None:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether a file is called like one that was being written when a kill came."""
+    return bool(_LEFTOVERS.fullmatch(path.name))
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a kill left of files that were being written. Folders are those of an export, perhaps at work."""
+    for path in list(folder.iterdir()) if folder.is_dir() else ():
+        if is_leftover(path) and not path.is_dir():
+            path.unlink(missing_ok=True)
 
 
 def check_writable(path: str | Path) -> None:

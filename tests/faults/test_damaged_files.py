@@ -13,7 +13,8 @@ import torch
 
 from hitin import HierarchicalTextClassifier, InputError
 from hitin.model_folder import CARD, fingerprint_of
-from hitin.training.checkpoint import CHECKPOINT, load_tensors, save_tensors
+from hitin.tensor_files import load_tensors, save_tensors
+from hitin.training.checkpoint import CHECKPOINT
 from hitin.training.log import LOG
 from hitin.validation_scores import load_validation
 from tests.exports import exported, trained_on_bag

@@ -14,9 +14,8 @@ from typing import Any
 from hitin.bulk.shards import Shard
 from hitin.errors import InputError
 from hitin.model_folder import checksum_of, remove_tree
-from hitin.training.checkpoint import remove_leftovers
 from hitin.trust import unique_json
-from hitin.writing import check_folder, replacing, unwritable, write_text
+from hitin.writing import check_folder, remove_leftovers, replacing, unwritable, write_text
 
 FOLDER = ".hitin"
 """In the folder of answers: what was asked, and a folder of records."""

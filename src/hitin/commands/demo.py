@@ -24,7 +24,7 @@ from hitin.labelled import Reading, read_data
 from hitin.model_folder import CARD
 from hitin.names import PATH_SEPARATOR
 from hitin.taxonomy import Taxonomy
-from hitin.training.log import Watcher
+from hitin.watcher import Watcher
 from hitin.writing import check_writable, write_text
 
 PRESET = "icd10"

@@ -105,7 +105,7 @@ def train(
     from hitin.display import watching
     from hitin.labelled import Reading, check_read_by_all, read_data
     from hitin.option_values import parse_option
-    from hitin.training.log import Watcher
+    from hitin.watcher import Watcher
 
     if launch > 1:
         with errors_as_json(as_json):

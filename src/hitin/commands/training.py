@@ -26,9 +26,9 @@ from hitin.model_kinds import kind_of
 from hitin.model_place import check_place, training_in
 from hitin.settings import BAG, TFIDF, Run
 from hitin.training.agreement import check_same_task
-from hitin.training.log import Watcher
 from hitin.training.loop import CHECKPOINT, finish
 from hitin.training.progress import SCORES_OF_EPOCHS, History
+from hitin.watcher import Watcher
 from hitin.writing import check_folder
 
 

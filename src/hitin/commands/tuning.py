@@ -14,8 +14,8 @@ from hitin.inputs import Documents, check_labelled
 from hitin.labelled import Reading, read_labelled
 from hitin.model_card import model_card
 from hitin.model_folder import CARD, DECISIONS, fingerprint_of
-from hitin.training.log import Watcher
 from hitin.validation_scores import load_validation
+from hitin.watcher import Watcher
 from hitin.writing import write_text
 
 

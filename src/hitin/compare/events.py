@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from hitin.model import Advance
-from hitin.training.log import Watcher
+from hitin.watcher import Watcher
 
 Event = dict[str, Any]
 _TELL_EVERY = 0.5  # seconds

@@ -30,10 +30,10 @@ from hitin.metrics import Counts, macro_f1, micro_f1
 from hitin.model import Model, documents_at_once
 from hitin.model_folder import TRAINING
 from hitin.neural import NeuralModel
-from hitin.training.checkpoint import load_tensors
+from hitin.tensor_files import load_tensors
 from hitin.training.kept_weights import best_path
-from hitin.training.log import Watcher
 from hitin.training.progress import SELECT
+from hitin.watcher import Watcher
 
 _WARM_UP = 256  # documents, before the clock is started
 _TIMED = 10_000  # documents

@@ -28,7 +28,7 @@ from hitin.model_folder import (
     read_list,
 )
 from hitin.neural import TOKENIZER
-from hitin.writing import check_folder, unwritable, write_text
+from hitin.writing import LEFT_BEHIND, check_folder, unwritable, write_text
 
 FORMAT = 1
 GRAPH = "model.onnx"
@@ -42,7 +42,6 @@ _FIXED = {GRAPH, TOKENIZER, TAXONOMY, RUN, LABELS}
 FILES = (*sorted(_FIXED), WEIGHTS)
 """What an exported model can have that no one may change."""
 _LEFTOVERS = re.compile(r"\.[0-9a-f]{16}\.(part|old)")
-_LEFT_BEHIND = 24 * 3600  # seconds after which what a kill left of a folder is no longer being written
 _AGAIN = "Copy the folder again, or export the model again."
 
 
@@ -148,7 +147,7 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
 def _remove_leftovers(parent: Path) -> None:
     """What a kill left of earlier exports."""
     for path in parent.iterdir():
-        if _LEFTOVERS.fullmatch(path.name) and path.is_dir() and time.time() - path.stat().st_mtime > _LEFT_BEHIND:
+        if _LEFTOVERS.fullmatch(path.name) and path.is_dir() and time.time() - path.stat().st_mtime > LEFT_BEHIND:
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -28,8 +28,9 @@ from hitin.tokens import Ragged
 from hitin.training.checkpoint import CHECKPOINT
 from hitin.training.interrupts import Interrupts
 from hitin.training.kept_weights import keep_only, remove_bests
-from hitin.training.log import LOG, Watcher
+from hitin.training.log import LOG
 from hitin.training.progress import History
+from hitin.watcher import Watcher
 
 if TYPE_CHECKING:
     from hitin.settings import Run

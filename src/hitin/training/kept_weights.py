@@ -11,12 +11,11 @@ from pathlib import Path
 
 from torch import nn
 
+from hitin.tensor_files import load_tensors, save_tensors
 from hitin.training.checkpoint import (
     ANEW,
     frozen_weights,
-    load_tensors,
     load_weights,
-    save_tensors,
     trained_weights,
 )
 from hitin.training.progress import Progress

@@ -1,4 +1,4 @@
-"""What training tells while it goes: lines of JSON in a file, events for TensorBoard, and whoever watches."""
+"""What training writes down while it goes: lines of JSON in a file, and events for TensorBoard."""
 
 import json
 import os
@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from hitin.extras import need
-from hitin.model import Advance
 from hitin.writing import unwritable
 
 LOG = "log.jsonl"
@@ -26,27 +25,6 @@ def is_log(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         return _BEGINNING.startswith(file.read(len(_BEGINNING)))
-
-
-class Watcher:
-    """Told how training goes; this one does not care."""
-
-    def note(self, message: str) -> None:
-        """Something that a person should know."""
-
-    @contextmanager
-    def counting(self, what: str, total: int, unit: str = "documents") -> Iterator[Advance]:  # noqa: ARG002
-        """Around work that is not training; what it yields is told how many more documents, or `unit`, are done."""
-        yield lambda _: None
-
-    def begin(self, epochs: int, documents: int, epochs_done: int, documents_done: int) -> None:
-        """Before the first step: how much there is to do, `documents` an epoch, and what was done before."""
-
-    def step(self, documents: int, loss: float) -> None:
-        """After each step: over how many documents, and the loss for one, as it was a few steps ago."""
-
-    def epoch(self, record: dict[str, float], is_best: bool) -> None:
-        """After each epoch: its number, the loss, and the scores on validation documents."""
 
 
 class TrainingLog:

@@ -21,17 +21,19 @@ from hitin.errors import counted
 from hitin.network import vectors_of
 from hitin.training.agreement import check_same
 from hitin.training.checkpoint import CHECKPOINT as CHECKPOINT
-from hitin.training.checkpoint import load_weights, remove_leftovers, save_checkpoint, trained_weights
+from hitin.training.checkpoint import load_weights, save_checkpoint, trained_weights
 from hitin.training.feeding import Feed
 from hitin.training.interrupts import Interrupts
 from hitin.training.kept_weights import keep_only, load_epoch, name_bests, remove_bests, save_epoch
-from hitin.training.log import EVERY, TrainingLog, Watcher
+from hitin.training.log import EVERY, TrainingLog
 from hitin.training.progress import SELECT, History, Progress, fingerprint
 from hitin.training.resuming import resumed
 from hitin.training.runaway import run_away
 from hitin.training.sharding import own_part
 from hitin.training.steps import Steps
 from hitin.training.validation import validation_scores
+from hitin.watcher import Watcher
+from hitin.writing import remove_leftovers
 
 if TYPE_CHECKING:
     from hitin.neural import NeuralModel

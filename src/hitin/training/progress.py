@@ -6,7 +6,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from hitin.batches import Examples
-from hitin.training.checkpoint import checksum, frozen_weights
+from hitin.tensor_files import checksum
+from hitin.training.checkpoint import frozen_weights
 
 if TYPE_CHECKING:
     from hitin.neural import NeuralModel
