@@ -12,12 +12,7 @@ from pathlib import Path
 from torch import nn
 
 from hitin.tensor_files import load_tensors, save_tensors
-from hitin.training.checkpoint import (
-    ANEW,
-    frozen_weights,
-    load_weights,
-    trained_weights,
-)
+from hitin.training.checkpoint import ANEW, frozen_weights, load_weights, trained_weights
 from hitin.training.progress import Progress
 from hitin.writing import replacing
 
