@@ -13,8 +13,8 @@ from hitin import InputError, Taxonomy
 from hitin.calibration import Calibration, Kind, choose_calibration, fit_calibration
 from hitin.decisions import Decisions, DecisionSettings, Goal, Tuned, rows_to_tune_on, steps_to_tune, tune
 from hitin.decisions.decisions import log_odds_of
-from hitin.decisions.fitting import Candidate, Fit, _probability, candidates, grid_of, sheet_of_points
-from hitin.decisions.goals import Metric, Sheet, best_point, label_points, level_points, values
+from hitin.decisions.fitting import Candidate, Fit, _probability, candidates, grid_of
+from hitin.decisions.goals import Metric
 from hitin.decisions.policies import POLICIES, Policy
 from hitin.metrics import Tally
 from hitin.taxonomy.levels import with_ancestors, without_orphans
@@ -262,56 +262,6 @@ def test_k_and_where_to_stop_are_the_best_of_all() -> None:
         tuned = tune(*case, DecisionSettings(policy="single-path", tune_for=metric, calibration="none"))
         stops = [value_of(Decisions("single-path", stop=number / 64), metric, case) for number in range(63)]
         assert tuned.rows[2].value == pytest.approx(max(stops), abs=1e-12)
-
-
-@st.composite
-def sheets(draw: st.DrawFn) -> Sheet:
-    points = draw(st.integers(1, 6))
-    taxonomy = draw(taxonomies())
-    count = draw(st.integers(1, 12))
-    random = np.random.default_rng(draw(st.integers(0, 99)))
-    given = random.integers(0, points + 1, (count, len(taxonomy)))
-    return sheet_of_points(given, random.random(given.shape) < 0.3, points)
-
-
-@given(st.data(), st.sampled_from(METRICS))
-def test_points_by_level_and_by_label_are_no_worse_than_one_for_all(data: st.DataObject, metric: Metric) -> None:
-    sheet, goal = data.draw(sheets()), Goal(metric)
-    labels = len(sheet.true)
-    starts = np.unique([0, *data.draw(st.lists(st.integers(0, labels - 1), max_size=3))])
-    one = best_point(values(goal, sheet))
-    by_level = level_points(goal, sheet, starts)
-    spread = np.repeat(by_level, np.diff([*starts, labels]))
-    by_label = label_points(goal, sheet, spread)
-
-    def value(points: NDArray[np.int64]) -> float:
-        rows = np.arange(labels)
-        picked = Sheet(sheet.right[rows, points][:, None], sheet.given[rows, points][:, None], sheet.true)
-        return float(values(goal, picked)[0])
-
-    assert value(spread) >= value(np.full(labels, one)) - 1e-12
-    assert value(by_label) >= value(spread) - 1e-12
-    if metric == "macro":
-        assert value(by_label) == pytest.approx(sheet.f1().max(axis=1).mean())
-
-
-@given(st.data())
-def test_counts_at_each_point_are_those_of_the_decisions_there(data: st.DataObject) -> None:
-    points = data.draw(st.integers(1, 5))
-    random = np.random.default_rng(data.draw(st.integers(0, 99)))
-    given = random.integers(0, points + 1, (7, 3))
-    truth = random.random((7, 3)) < 0.4
-    sheet = sheet_of_points(given, truth, points)
-    for point in range(points):
-        assert np.array_equal(sheet.given[:, point], (given > point).sum(axis=0))
-        assert np.array_equal(sheet.right[:, point], ((given > point) & truth).sum(axis=0))
-    assert np.array_equal(sheet.true, truth.sum(axis=0))
-
-
-def test_the_middle_of_equally_good_thresholds_is_taken() -> None:
-    assert best_point(np.array([0.1, 0.5, 0.5, 0.5, 0.2, 0.5])) == 2
-    assert best_point(np.array([0.5])) == 0
-    assert best_point(np.array([0.5, 0.5])) == 0
 
 
 def test_of_very_many_documents_some_are_taken() -> None:
