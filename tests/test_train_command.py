@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tokenizers import Tokenizer
 
 from hitin.commands.training import Trained, repeat_command, show_trained
 from hitin.decisions import Decisions
 from hitin.display import Lines, LiveDisplay
-from hitin.encoders.textrcnn import TextRCNNSettings
+from hitin.encoders.textrcnn import TextRCNN, TextRCNNSettings
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.methods import METHODS, NeuralMethod
 from hitin.neural import NeuralModel
@@ -108,6 +109,8 @@ def test_words_begin_with_the_vectors_of_a_file(run: Run, write: Write, tmp_path
     assert result.exit_code == 0, result.output
     model = HierarchicalTextClassifier.load(tmp_path / "model", device="cpu").model_
     assert isinstance(model, NeuralModel)
+    assert isinstance(model.network.encoder, TextRCNN)
+    assert isinstance(model.tokenizer, Tokenizer)
     found = model.network.encoder.embedding.weight.detach()
     for word, vector in (("parcel", [0.5, -1, 2]), ("password", [3, 0, -0.5])):
         assert found[model.tokenizer.token_to_id(word)].tolist() == pytest.approx(vector, abs=1e-4)
