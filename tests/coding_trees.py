@@ -110,6 +110,34 @@ def literal_algorithm_1(graph: Graph, height: int) -> list[Ids]:
     return _shifted(tree, graph.vertices, height)
 
 
+def literal_fusion(graph: Graph) -> list[frozenset[int]]:
+    """The modules that arise, one by one, where those two neighbours become one that save most entropy of a tree of
+    height 2, or cost least; the whole of a graph is none."""
+    modules = [frozenset([vertex]) for vertex in range(graph.vertices)]
+    found: list[frozenset[int]] = []
+    while True:
+        pairs = [
+            pair
+            for pair in itertools.combinations(sorted(modules, key=min), 2)
+            if _is_cut(graph, *pair) and sum(graph.degrees[i] for i in pair[0] | pair[1]) < graph.volume * (1 - 1e-9)
+        ]
+        if not pairs:
+            return found
+        entropies = [_of_modules(graph, [*(m for m in modules if m not in pair), pair[0] | pair[1]]) for pair in pairs]
+        i, j = next(pair for pair, each in zip(pairs, entropies, strict=True) if each < min(entropies) + 1e-10)
+        modules = [*(module for module in modules if module not in (i, j)), i | j]
+        found.append(i | j)
+
+
+def _is_cut(graph: Graph, one: frozenset[int], two: frozenset[int]) -> bool:
+    return any((i in one and j in two) or (i in two and j in one) for i, j in graph.edges.tolist())
+
+
+def _of_modules(graph: Graph, modules: list[frozenset[int]]) -> float:
+    place = [next(number for number, module in enumerate(modules) if i in module) for i in range(graph.vertices)]
+    return entropy_of(graph, [np.arange(graph.vertices), np.array(place), np.zeros(graph.vertices, dtype=np.int64)])
+
+
 def _names(tree: Tree) -> Callable[[tuple[int, int]], list[int]]:
     return lambda pair: sorted(min(tree[node]) for node in pair)
 

@@ -65,7 +65,7 @@ def commands(block: Block) -> list[str]:
 
 
 def run_block(block: Block, run: Run, folder: Path) -> None:
-    """Run what a block says, in the folder of the repository; `folder` is for files that it needs besides."""
+    """Run what a block says, in a folder like that of the repository; `folder` is for files that it needs besides."""
     if block.kind == "python":
         _run_python(block)
     elif block.kind == "sh":
@@ -129,8 +129,8 @@ def _run_toml(block: Block, run: Run, folder: Path) -> None:
     """A comparison is laid out and not run; with settings a small model is trained for an epoch."""
     whole = block.remark.removeprefix("added to ")
     if whole != block.remark:
-        file = (REPOSITORY / whole).with_suffix(".more.toml")
-        file.write_text((REPOSITORY / whole).read_text(encoding="utf-8") + block.text, encoding="utf-8")
+        file = Path(whole).with_suffix(".more.toml")
+        file.write_text(Path(whole).read_text(encoding="utf-8") + block.text, encoding="utf-8")
         words = ["compare", file, "--dry-run"]
     else:
         assert set(tomllib.loads(block.text)) <= {"encoder", "method", "loss", "training", "decisions"}, block.place

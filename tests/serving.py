@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -63,6 +64,13 @@ class Served:
         while sum(line["event"] == event for line in self.log()) < count:
             assert time.monotonic() < end, f"no {event}: {self.errors.read_text(encoding='utf-8')[-2000:]}"
             time.sleep(0.02)
+
+    def wait_for_texts(self) -> None:
+        """Until texts of a request that was taken wait to be computed."""
+        end = time.monotonic() + _PATIENCE
+        while not re.search(r"^hitin_waiting_texts\{.*\} [1-9]", self.get("/metrics").text, re.MULTILINE):
+            assert time.monotonic() < end
+            time.sleep(0.01)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Its exit code, after a signal."""

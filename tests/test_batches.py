@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitin.batches import Batch, Epochs, Examples, by_length, multiple_for, shuffled
+from hitin.batches import Batch, Epochs, Examples, Judgements, by_length, multiple_for, shuffled
 from hitin.tokens import Ragged
 
 LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=60).map(np.array)
@@ -118,6 +118,22 @@ def test_only_equal_documents_have_equal_fingerprints(tokens: list[list[int]], l
     assert examples().fingerprint() == examples().fingerprint()
     other = Examples(Ragged.of(tokens), Ragged.of(labels), label_count=3)
     assert other.fingerprint() != examples().fingerprint()
+
+
+def test_only_equal_judgements_have_equal_fingerprints() -> None:
+    def fingerprint(labels: list[list[int]], *probabilities: float) -> str:
+        judgements = Judgements(Ragged.of(labels), np.array(probabilities, dtype=np.float32), 0.5)
+        return examples().judged(judgements).fingerprint()
+
+    usual = fingerprint([[0, 2], [], [1]], 0.9, 0.2, 0.7)
+    assert fingerprint([[0, 2], [], [1]], 0.9, 0.2, 0.7) == usual
+    others = {
+        examples().fingerprint(),
+        fingerprint([[0, 2], [], [1]], 0.9, 0.2, 0.6),
+        fingerprint([[0, 1], [], [1]], 0.9, 0.2, 0.7),
+        fingerprint([[0], [2], [1]], 0.9, 0.2, 0.7),  # of other documents
+    }
+    assert len(others - {usual}) == 4
 
 
 @given(LENGTHS, SIZES, st.integers(1, 200), st.integers(0, 99))

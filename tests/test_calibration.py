@@ -234,6 +234,14 @@ def test_knots_are_the_mean_logits_of_blocks_and_log_odds_that_are_never_infinit
     assert np.array(knots) == pytest.approx(np.array([(x, math.log(odds)) for x, odds in expected]))
 
 
+@pytest.mark.parametrize(("distance", "knots"), [(100, 2), (1000, 1)])
+def test_a_curve_that_rises_by_less_than_a_thousandth_a_logit_is_flat(distance: float, knots: int) -> None:
+    logits = np.repeat([0, distance], 100)[:, None].astype(np.float32)
+    truth = (np.arange(200) % 100 < np.repeat([50, 60], 100))[:, None]  # log-odds of 0 and about 0.4
+    calibration = fit_calibration("isotonic", logits, truth, Taxonomy.from_edges([], labels=["one"]))
+    assert len(calibration.curves[0]) == knots
+
+
 def test_a_network_that_is_sure_and_wrong_has_a_finite_loss() -> None:
     _, truth = drawn(50, TREE)
     _, losses = choose_calibration(np.where(truth, -1e4, 1e4).astype(np.float32), truth, TREE)
@@ -284,6 +292,11 @@ def test_a_handful_of_documents_is_enough_or_too_few(documents: int) -> None:
     assert bool(losses) == (documents >= 2)
     assert np.isfinite(calibration.probabilities(logits, TREE)).all()
     assert fit_calibration("isotonic", logits, truth, TREE).curves == ((), (), ())
+
+
+@pytest.mark.parametrize("documents", [0, 1])
+def test_fewer_than_two_documents_leave_every_logit_as_it_is(documents: int) -> None:
+    assert choose_calibration(*drawn(documents, TREE), TREE) == (Calibration("temperature", (1.0,) * 3), {})
 
 
 @pytest.mark.parametrize("calibration", [Calibration(), Calibration("temperature", (1.5, 2, 0.1)), CURVED])

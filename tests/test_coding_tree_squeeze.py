@@ -2,6 +2,7 @@
 
 import itertools
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,13 +11,13 @@ from hypothesis import strategies as st
 from hitin import Taxonomy
 from hitin.coding_tree import Graph
 from hitin.coding_tree.alternatives import taxonomy_draft
-from hitin.coding_tree.draft import Draft
+from hitin.coding_tree.draft import NONE, Draft
 from hitin.coding_tree.forest import uppers
 from hitin.coding_tree.level import layered, measure
 from hitin.coding_tree.merge import RULES, Rule, merged
 from hitin.coding_tree.running import Runner
 from hitin.coding_tree.squeeze import greedy, optimal
-from tests.coding_trees import entropy_of
+from tests.coding_trees import entropy_of, literal_fusion
 from tests.strategies import graphs, taxonomies
 
 PLAIN = Runner(compiled=False)
@@ -58,6 +59,27 @@ def test_the_optimal_squeeze_of_a_taxonomy_is_the_best_choice_of_its_nodes(taxon
 @given(graphs(14), ANY_RULE)
 def test_a_draft_knows_the_volume_of_its_nodes_and_the_edges_inside(graph: Graph, rule: Rule) -> None:
     check_draft(graph, merged(graph, uppers(graph, PLAIN), PLAIN, rule=rule))
+
+
+def check_fusion(graph: Graph) -> None:
+    draft = merged(graph, uppers(graph, PLAIN), PLAIN, rule="fuse")
+    below: list[set[int]] = [set() for _ in draft.nodes_above]
+    for node, above in enumerate(draft.above.tolist()):  # each after those below it
+        if above != NONE:
+            below[above] |= {node} if node < graph.vertices else below[node - graph.vertices]
+    assert below == literal_fusion(graph)
+
+
+@given(graphs(9, weights=st.integers(1, 4).map(float)))
+@settings(max_examples=60)
+def test_fusion_joins_the_neighbours_that_save_most_at_every_step(graph: Graph) -> None:
+    check_fusion(graph)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_fusion_joins_those_that_save_most_where_gains_rise_too(seed: int) -> None:
+    network = nx.gnm_random_graph(12, 30, seed=seed)  # dense: what a merge touches may gain more than before
+    check_fusion(Graph(12, list(network.edges), np.random.default_rng(seed).integers(1, 5, 30).astype(float)))
 
 
 @given(taxonomies(), st.booleans())

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from hitin import HierarchicalTextClassifier
 from hitin.cli import app
 from hitin.compare import data, worker
-from hitin.compare.cells import Cell
+from hitin.compare.cells import MODEL, Cell
 from hitin.compare.data import read_splits
 from hitin.compare.events import EventWriter
 from hitin.compare.places import Place
@@ -146,6 +146,15 @@ def test_models_and_states_of_finished_cells_are_removed(compared: tuple[Path, i
     left = {path.name for path in cells(compared[0])["hitin 0"].folder.iterdir()}
     assert left >= {"result.json", "decisions.npz"}
     assert not left & {"model", "trained.json", "stderr.txt", ".lock"}
+
+
+def test_models_are_kept_where_that_is_wanted(tmp_path: Path, run: Run) -> None:
+    write_documents(tmp_path)
+    (tmp_path / "run.toml").write_text(table())
+    words = "compare", tmp_path / "run.toml", "--out", tmp_path / "out", "--device", "cpu", "--only", "first/flat"
+    assert run(*words, "--keep-models").exit_code == 0
+    folder = cells(tmp_path)["flat 0"].folder / MODEL
+    assert HierarchicalTextClassifier.load(folder, device="cpu").predict(["bark leash bone"])
 
 
 def test_what_is_finished_is_not_trained_again(

@@ -362,5 +362,14 @@ def test_the_command_writes_and_says_how_labels_were_chosen(run: Run, tmp_path: 
     assert "with --ids" in result.stderr
 
 
+def test_the_command_takes_a_list_of_labels(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "labels").write_text(f"{FOOTBALL}\n")
+    words = "data", "nyt", archive(tmp_path / "in"), "--ids", lists(tmp_path / "ids"), "--out", tmp_path / "out"
+    result = run(*words, "--labels", tmp_path / "labels")
+    assert result.exit_code == 0, result.output
+    assert found(tmp_path / "out") == expected({"Top/News", SPORTS, FOOTBALL})
+    assert "3 labels, those above them included, where the paper has 166" in result.stderr.replace("\n", " ")
+
+
 def test_months_come_in_their_order(tmp_path: Path) -> None:
     assert [month.name for month in find_months(archive(tmp_path / "in"))] == ["1987/01", "1987/02", "2007/06"]

@@ -1,6 +1,5 @@
 """HiAGM-TP, HiAGM-LA and flat: what they compute, how large they are, and what is told before they are built."""
 
-import time
 from pathlib import Path
 from typing import Any, get_args
 
@@ -248,10 +247,8 @@ def test_networks_on_bert_have_as_many_parameters_as_the_published_ones(shared: 
 @pytest.mark.parametrize(("kind", "chosen"), [(HiAGMTP, HiAGMTPSettings()), (HiAGMLA, HiAGMLASettings())])
 def test_many_gigabytes_are_told_without_taking_them(kind: type[Method], chosen: Any) -> None:
     taxonomy, widths = label_tree(5_000), Widths.of(300)
-    start = time.perf_counter()
     with Largest() as largest:
         warning = kind.warning(taxonomy, widths, chosen)
-    assert time.perf_counter() - start < 0.1
     assert largest.numbers == 0
     assert warning is not None
     assert "7,500,000,000 weights" in warning

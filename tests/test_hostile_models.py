@@ -125,6 +125,11 @@ def test_bad_headers_of_weights_are_refused(kind: str, originals: dict[str, Path
     assert Path(str(error.file)).name == WEIGHTS
 
 
+def test_a_list_of_more_tensors_than_any_model_has_is_not_believed(originals: dict[str, Path], tmp_path: Path) -> None:
+    many = header({f"t{number}": entry([0], 0, 0) for number in range(25_000)})  # a short header: 1.4 MB
+    assert "its header is no list of tensors" in refused(spoilt(originals["words"], tmp_path, many)).message
+
+
 class Trap:
     """Leaves a file behind where it is unpickled."""
 

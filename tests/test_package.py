@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 import hitin
-from hitin.cli import let_idle_threads_sleep
+from hitin.cli import app, let_idle_threads_sleep
 from tests.conftest import REPOSITORY
 
 HEAVY = ("torch", "transformers", "accelerate", "tokenizers", "safetensors", "numba", "sklearn", "pandas", "pyarrow")
@@ -34,10 +35,17 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert importlib.metadata.version("hitin") == hitin.__version__
 
 
-HELP = ["", "check", "tree", "train", "evaluate", "predict", "demo", "data icd10"]
+def verbs(command: object, name: str = "") -> Iterator[str]:
+    """A command and all below it, as they are typed."""
+    yield name
+    for verb, below in getattr(command, "commands", {}).items():
+        yield from verbs(below, f"{name} {verb}".strip())
 
 
-@pytest.mark.parametrize("arguments", [[*verbs.split(), "--help"] for verbs in HELP], ids=HELP)
+HELP = list(verbs(get_command(app)))
+
+
+@pytest.mark.parametrize("arguments", [[*typed.split(), "--help"] for typed in HELP], ids=HELP)
 def test_help_imports_nothing_heavy_and_answers_in_half_a_second(arguments: list[str]) -> None:
     script = f"""
 import json, sys
@@ -49,15 +57,15 @@ except SystemExit:
 heavy = [name for name in {HEAVY!r} if name in sys.modules]
 sys.stderr.write(json.dumps(heavy))
 """
-    seconds = []
     for _ in range(3):  # the best of three: what it needs, not what else the machine does
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         assert all(word in done.stdout for word in arguments)
         assert json.loads(done.stderr) == []
-    assert min(seconds) < 0.5
+        if after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5:
+            return
+    raise AssertionError("it takes more than half a second")
 
 
 def test_idle_threads_sleep_unless_the_user_says_how_they_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hitin import Taxonomy
 from hitin.decisions.critical import points_given
-from hitin.decisions.policies import POLICIES, WAYS, Policy
+from hitin.decisions.policies import POLICIES, WAYS, Policy, best_labels
 from hitin.taxonomy.levels import highest_below, lowest_above, with_ancestors, without_orphans
 from tests.strategies import taxonomies
 
@@ -96,6 +96,15 @@ def test_top_k_gives_the_best_labels_and_their_ancestors(case: tuple[Taxonomy, T
     for row, found in zip(scores, decide("top-k", scores, taxonomy, k=k), strict=True):
         best = sorted(range(len(row)), key=lambda label: (-row[label], label))[:k]
         assert found == set(taxonomy.closure(best))
+
+
+@given(st.integers(1, 4), st.integers(1, 30), st.integers(0, 99), st.sampled_from([2, 5, 1000]))
+def test_the_best_of_many_labels_stand_in_order_and_of_equals_the_first(
+    k: int, more: int, seed: int, values: int
+) -> None:
+    scores = np.random.default_rng(seed).integers(-values, values, (3, 8 * k + more)) / 4
+    expected = [sorted(range(len(row)), key=lambda label: (-row[label], label))[:k] for row in scores]
+    assert best_labels(scores, k).tolist() == expected
 
 
 @given(st.data(), st.sampled_from(["raw", "consistent", "top-down"]), st.booleans(), st.integers(1, 4))

@@ -14,14 +14,17 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from hitin import HierarchicalTextClassifier, InputError, Taxonomy
 from hitin.model import Advance
 from hitin.settings import Run
+from hitin.tensor_files import load_tensors, save_tensors
 from hitin.training.progress import _settings_of_weights
 from hitin.watcher import Watcher
 from tests.faults.commands import check_same
 from tests.training_harness import (
+    BERT,
     TAXONOMY,
     TINY,
     Interrupter,
@@ -30,6 +33,7 @@ from tests.training_harness import (
     documents,
     interrupted,
     leftovers,
+    tiny_bert,
     weights,
 )
 
@@ -113,10 +117,39 @@ def test_a_run_does_not_go_on_with_other_documents_or_another_taxonomy(tmp_path:
         assert caught.value.kind == "other-run"
 
 
-def test_how_often_it_is_saved_may_change(tmp_path: Path) -> None:
+def test_a_run_does_not_go_on_with_other_parents_of_the_same_labels(tmp_path: Path) -> None:
+    texts, labels = documents(40)
+    some = [number for number, each in enumerate(labels) if each != ["Fish"]]  # of whose ancestors no document tells
+    data = [texts[number] for number in some], [labels[number] for number in some]
+    other = Taxonomy.from_nested({"Animal": ["Cat", "Dog"], "Plant": ["Fish", "Moss", "Tree"], "Stone": []})
+    assert other.labels == TAXONOMY.labels
+    with pytest.raises(KeyboardInterrupt):
+        classifier().fit(*data, out=tmp_path, watcher=Interrupter(2))
+    with pytest.raises(InputError, match="other settings") as caught:
+        classifier().set_params(taxonomy=other).fit(*data, out=tmp_path)
+    assert caught.value.kind == "other-run"
+    classifier().fit(*data, out=tmp_path)
+
+
+def test_a_run_does_not_go_on_with_other_weights_of_a_frozen_encoder(tmp_path: Path) -> None:
+    bert = tmp_path / "bert"
+    options = {**BERT, "encoder": tiny_bert(bert), "freeze": True}
+    with pytest.raises(KeyboardInterrupt):
+        HierarchicalTextClassifier(TAXONOMY, **options).fit(*documents(40), out=tmp_path, watcher=Interrupter(2))
+    weights = load_file(bert / "model.safetensors")
+    save_file({name: weight + 0.01 for name, weight in weights.items()}, bert / "model.safetensors", {"format": "pt"})
+    with pytest.raises(InputError) as caught:
+        HierarchicalTextClassifier(TAXONOMY, **options).fit(*documents(40), out=tmp_path)
+    assert caught.value.kind == "other-run"
+
+
+@pytest.mark.parametrize("change", [{"checkpoint_seconds": 0}, {"tensorboard": True}], ids=str)
+def test_how_often_it_is_saved_and_what_is_written_beside_it_may_change(change: dict[str, Any], tmp_path: Path) -> None:
+    if "tensorboard" in change:
+        pytest.importorskip("tensorboard")
     interrupted(tmp_path)
     watcher = Interrupter(-1)
-    classifier(checkpoint_seconds=0).fit(*documents(40), documents(20, seed=1), out=tmp_path, watcher=watcher)
+    classifier(**change).fit(*documents(40), documents(20, seed=1), out=tmp_path, watcher=watcher)
     assert any(note.startswith("going on after") for note in watcher.notes)
 
 
@@ -152,9 +185,24 @@ def test_a_damaged_checkpoint_is_told_with_its_remedy(tmp_path: Path) -> None:
         assert "--resume never" in str(caught.value)
 
 
-def test_a_checkpoint_of_another_version_or_without_its_best_weights_is_told(tmp_path: Path) -> None:
-    from hitin.tensor_files import save_tensors
+def test_a_flipped_bit_in_what_is_said_about_tensors_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "tensors"
+    save_tensors(path, {"a": torch.ones(3)}, {"epoch": "4"})
+    good = path.read_bytes()
+    assert good.count(b'"epoch":"4"') == 1
+    path.write_bytes(good.replace(b'"epoch":"4"', b'"epoch":"5"'))
+    with pytest.raises(InputError, match="its checksum is wrong"):
+        load_tensors(path)
 
+
+def test_tensors_in_one_memory_are_saved(tmp_path: Path) -> None:
+    numbers = torch.arange(6.0)
+    tensors = {"whole": numbers, "again": numbers, "part": numbers[2:4], "turned": numbers.view(2, 3).T}
+    save_tensors(tmp_path / "tensors", tensors)
+    assert are_equal(load_tensors(tmp_path / "tensors")[0], tensors)
+
+
+def test_a_checkpoint_of_another_version_or_without_its_best_weights_is_told(tmp_path: Path) -> None:
     checkpoint = interrupted(tmp_path)
     save_tensors(checkpoint, {"network.x": torch.zeros(1)}, {"progress": '{"steps": 3}'})
     with pytest.raises(InputError, match="another version") as caught:
@@ -235,6 +283,11 @@ def test_without_a_folder_there_is_nothing_to_go_on_from() -> None:
 
     classifier(**TINY).fit(*documents(40), watcher=Counter())
     assert next(steps) == 15
+
+
+def test_whether_processes_share_the_network_is_no_matter_to_an_interrupted_training() -> None:
+    alone, together = (Run.of(encoder="bert-base-uncased", shard=shard) for shard in (False, True))
+    assert _settings_of_weights(alone) == _settings_of_weights(together)  # the same weights but for rounding
 
 
 def test_how_decisions_are_chosen_is_no_matter_to_an_interrupted_training() -> None:

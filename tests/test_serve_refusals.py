@@ -316,6 +316,15 @@ def test_an_empty_key_is_refused_wherever_it_comes_from(
     assert from_environment.stderr == from_file.stderr
 
 
+def test_names_that_are_allowed_call_a_server_and_no_others(tickets: Path, tmp_path: Path) -> None:
+    names = "labels.example.org", "Other.example.org"
+    with serving(tmp_path, [tickets], *(word for name in names for word in ("--allowed-host", name))) as served:
+        for host in ("labels.example.org", "LABELS.example.org:80", "other.example.org"):
+            assert served.get("/v1/models", headers={"Host": host}).status_code == 200
+        for host in ("localhost", "example.org", "x.labels.example.org"):
+            assert served.get("/v1/models", headers={"Host": host}).status_code == 421
+
+
 def test_names_can_be_allowed() -> None:
     assert ServeSettings(allowed_hosts=("Example.org",)).hosts == frozenset({"example.org"})
     assert ServeSettings(host="0.0.0.0").hosts is None

@@ -160,7 +160,7 @@ def test_a_client_that_goes_is_noted_and_harms_no_one(served_tickets: Served) ->
     head = "POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nX-Request-ID: gone\r\n"
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        time.sleep(0.1)
+        served_tickets.wait_for_texts()
     end = time.monotonic() + 20
     while not logged(served_tickets, request="gone"):
         assert time.monotonic() < end
@@ -178,7 +178,7 @@ def test_a_signal_ends_it_after_what_was_taken(tickets: Path, tmp_path: Path, nu
             target=lambda: found.append(served.post("/v1/predict", {"texts": [LATE * 100] * 1000}))
         )
         asking.start()
-        time.sleep(0.2)
+        served.wait_for_texts()
         served.process.send_signal(number)
         served.wait_for("ending")
         answer = client.get("/readyz")

@@ -167,12 +167,34 @@ def taken(client: socket.socket, length: int) -> int:
     return count
 
 
+def open_sockets(served: Served) -> int:
+    """Of a server, as Linux shows them."""
+    return sum(path.is_socket() for path in Path(f"/proc/{served.process.pid}/fd").iterdir())
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open connections are seen as Linux shows them")
 def test_a_client_that_does_not_read_its_answer_is_disconnected(tickets: Path, tmp_path: Path) -> None:
     with serving(tmp_path, [tickets], "--max-texts", 9000, "--body-seconds", 1) as served:
+        before = open_sockets(served)
         with not_reading(served) as (client, length):
-            time.sleep(4)
+            end = time.monotonic() + PATIENCE
+            while open_sockets(served) > before:
+                assert time.monotonic() < end
+                time.sleep(0.05)
             assert taken(client, length) < length
         assert served.predict(LATE)
+
+
+def test_what_does_not_come_to_an_end_holds_up_that_of_a_server_only_so_long(tickets: Path, tmp_path: Path) -> None:
+    options = "--drain-seconds", 0, "--shutdown-seconds", 0.5, "--body-seconds", 60
+    with serving(tmp_path, [tickets], *options) as served:
+        parts = urlsplit(served.address)
+        with socket.create_connection((parts.hostname, parts.port)) as client:
+            client.sendall(request(BODY)[:-10])  # the rest never comes
+            started = time.monotonic()
+            assert served.stop() != 0
+            assert time.monotonic() - started < 20  # 30 seconds is what it waits unless told so
+        assert (served.log()[-1]["event"], served.log()[-1]["answered"]) == ("ended", False)
 
 
 def test_a_client_that_reads_slowly_has_its_whole_answer(tickets: Path, tmp_path: Path) -> None:

@@ -221,7 +221,10 @@ def test_a_signal_while_models_are_loaded_ends_it_without_a_crash(
             time.sleep(0.05)
     assert answer is not None
     assert answer.json() == {"status": "loading"}
-    time.sleep(0.5)
+    maps = Path(f"/proc/{process.pid}/maps")
+    while maps.exists() and "libtorch" not in maps.read_text():  # until it has begun; only Linux tells
+        assert time.monotonic() < end
+        time.sleep(0.02)
     process.send_signal(number)
     _, told = process.communicate(timeout=30)
     assert process.returncode == 130

@@ -13,16 +13,18 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tokenizers import Tokenizer
 
 from hitin.commands.training import Trained, prepare, repeat_command, show_trained, train_model
 from hitin.decisions import Decisions
 from hitin.display import Lines, LiveDisplay
-from hitin.encoders.textrcnn import TextRCNNSettings
+from hitin.encoders.textrcnn import TextRCNN, TextRCNNSettings
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
 from hitin.labelled import Reading, read_data
 from hitin.methods import METHODS, NeuralMethod
 from hitin.model_folder import MANIFEST
+from hitin.neural import NeuralModel
 from hitin.watcher import Watcher
 from tests.conftest import REPOSITORY, Run, Write
 
@@ -113,6 +115,20 @@ def test_settings_come_from_a_file_and_options_go_before(run: Run, write: Write,
     assert (settings.encoder.hidden, settings.method.width) == (4, 5)
     assert (settings.training.batch_size, settings.training.learning_rate) == (7, 1e-3)
     assert (settings.training.seed, settings.training.precision) == (3, "fp32")
+
+
+def test_words_begin_with_the_vectors_of_a_file(run: Run, write: Write, tmp_path: Path) -> None:
+    vectors = write("vectors.txt", "parcel 0.5 -1 2\npassword 3 0 -0.5\nelsewhere 1 1 1\n")
+    still = ["--epochs", 1, "--set", "learning_rate=1e-9", "--set", "tokens=word"]
+    result = run("train", *DATA, "--out", tmp_path / "model", *TINY, *still, "--vectors", vectors)
+    assert result.exit_code == 0, result.output
+    model = HierarchicalTextClassifier.load(tmp_path / "model", device="cpu").model_
+    assert isinstance(model, NeuralModel)
+    assert isinstance(model.network.encoder, TextRCNN)
+    assert isinstance(model.tokenizer, Tokenizer)
+    found = model.network.encoder.embedding.weight.detach()
+    for word, vector in (("parcel", [0.5, -1, 2]), ("password", [3, 0, -0.5])):
+        assert found[model.tokenizer.token_to_id(word)].tolist() == pytest.approx(vector, abs=1e-4)
 
 
 def test_unknown_labels_are_errors_with_file_line_and_nearest_spelling(run: Run, write: Write, tmp_path: Path) -> None:

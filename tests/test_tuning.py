@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from sklearn.metrics import f1_score, precision_score
+from sklearn.metrics import f1_score, precision_score, recall_score
 
 from hitin import InputError, Taxonomy
-from hitin.calibration import Calibration, fit_calibration
+from hitin.calibration import Calibration, Kind, choose_calibration, fit_calibration
 from hitin.decisions import Decisions, DecisionSettings, Goal, Tuned, rows_to_tune_on, steps_to_tune, tune
 from hitin.decisions.decisions import log_odds_of
-from hitin.decisions.fitting import Fit, _probability, grid_of, sheet_of_points
-from hitin.decisions.goals import Metric, Sheet, best_point, label_points, level_points, values
+from hitin.decisions.fitting import Candidate, Fit, _probability, candidates, grid_of
+from hitin.decisions.goals import Metric
 from hitin.decisions.policies import POLICIES, Policy
 from hitin.metrics import Tally
 from hitin.taxonomy.levels import with_ancestors, without_orphans
@@ -26,23 +26,29 @@ TREE = Taxonomy.from_nested({f"{top}": {f"{top}.{low}": {} for low in range(4)} 
 Case = tuple[NDArray[np.float32], NDArray[np.bool_], Taxonomy]
 
 
-def documents(taxonomy: Taxonomy, count: int = 200, seed: int = 0, noise: float = 1.0) -> Case:
-    """Logits that know something of the truth, which holds all ancestors; shy, so that 0.5 is a bad threshold."""
+def documents(taxonomy: Taxonomy, count: int = 200, seed: int = 0, noise: float = 1.0, shift: float = -2.5) -> Case:
+    """Logits that know something of the truth, which holds all ancestors. The usual shift makes them shy, so that 0.5
+    is a bad threshold; at -1 it is a good one."""
     random = np.random.default_rng(seed)
     truth = with_ancestors(random.random((count, len(taxonomy))) < 1.5 / len(taxonomy), taxonomy)
-    logits = 2.0 * truth - 2.5 + noise * random.normal(size=truth.shape) + random.normal(size=len(taxonomy)) / 2
+    logits = 2.0 * truth + shift + noise * random.normal(size=truth.shape) + random.normal(size=len(taxonomy)) / 2
     return logits.astype(np.float32), truth, taxonomy
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    return documents(draw(taxonomies()), draw(st.integers(1, 25)), draw(st.integers(0, 99)), draw(st.floats(0, 3)))
+    taxonomy, count, seed = draw(taxonomies()), draw(st.integers(1, 25)), draw(st.integers(0, 99))
+    return documents(taxonomy, count, seed, draw(st.floats(0, 3)), draw(st.floats(-3, 1)))
 
 
 def value_of(decisions: Decisions, metric: Metric, case: Case) -> float:
     """The score that is tuned for, the plain way."""
-    logits, truth, taxonomy = case
-    given = decisions.decide(logits, taxonomy)
+    logits, _, taxonomy = case
+    return score(decisions.decide(logits, taxonomy), metric, case)
+
+
+def score(given: NDArray[np.bool_], metric: Metric, case: Case) -> float:
+    _, truth, taxonomy = case
     if len(taxonomy) == 1:  # which scikit-learn takes for two classes
         return float(f1_score(truth, given, zero_division=0))
     if metric == "hierarchical":
@@ -67,6 +73,71 @@ def test_tuned_thresholds_never_score_below_one_half_on_what_they_were_tuned_for
     for half in halves:
         assert value_of(tuned.decisions, metric, case) >= value_of(half, metric, case) - 1e-12
     assert chosen(tuned).value == pytest.approx(value_of(tuned.decisions, metric, case), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("seed", "noise", "policy", "kind", "which"),
+    [(4, 0.5, "top-down", "one", 0), (5, 1.0, "consistent", "level", 1), (14, 1.0, "consistent", "one", 2)],
+    ids=["the model's own half", "half of the calibrated", "half of the uncalibrated"],
+)
+def test_where_tuned_thresholds_are_worse_one_half_takes_their_place(
+    seed: int, noise: float, policy: Policy, kind: Any, which: int
+) -> None:
+    logits, truth, taxonomy = case = documents(TREE, 20, seed, noise, shift=-1)
+    tuned = tune(*case, DecisionSettings(policy=policy, thresholds=kind))
+    calibration, _ = choose_calibration(*case)
+    fit = Fit(calibration.odds(logits, taxonomy), truth, taxonomy, Goal(), calibration)
+    half = fit.halves(policy)[which]
+    assert value_of(half, "mean", case) > value_of(fit.decisions(Candidate(policy, kind)), "mean", case) + 1e-3
+    assert tuned.decisions == half
+
+
+def test_where_the_best_on_held_out_documents_is_below_one_half_the_best_on_all_takes_its_place() -> None:
+    case = documents(TREE, 20, seed=28, shift=-1)
+    tuned = tune(*case)
+    allowed = [row for row in tuned.rows[1:] if row.policy != "raw"]
+    held_out = max(allowed, key=lambda row: row.held_out)
+    assert held_out.value < value_of(Decisions("consistent"), "mean", case)
+    assert chosen(tuned).value == max(row.value for row in allowed) > held_out.value
+
+
+def answers_held_out(case: Case, options: DecisionSettings, kind: Kind, seed: int = 0) -> list[NDArray[np.bool_]]:
+    """What each way gives, a fifth of the documents at a time, tuned and calibrated on the others: the plain way."""
+    logits, truth, taxonomy = case
+    folds = np.random.default_rng((seed, 2)).permutation(len(truth)) % 5
+    found = [np.zeros_like(truth) for _ in candidates(options, taxonomy)]
+    for fold in range(5):
+        others, held = folds != fold, folds == fold
+        calibration = fit_calibration(kind, logits[others], truth[others], taxonomy)
+        odds = calibration.odds(logits[others], taxonomy)
+        fit = Fit(odds, truth[others], taxonomy, options.goal, calibration)
+        for place, candidate in enumerate(candidates(options, taxonomy)):
+            found[place][held] = fit.decisions(candidate).decide(logits[held], taxonomy)
+    return found
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("kind", ["temperature", "isotonic"])
+def test_held_out_documents_are_decided_by_what_was_calibrated_and_tuned_on_the_others(
+    metric: Metric, kind: Kind
+) -> None:
+    case = documents(TREE, 60, shift=-1)
+    for policy in ("raw", "consistent"):
+        options = DecisionSettings(policy=policy, tune_for=metric, calibration=kind)
+        expected = [score(given, metric, case) for given in answers_held_out(case, options, kind)]
+        assert [row.held_out for row in tune(*case, options).rows[1:]] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_wished_precision_that_is_missed_on_held_out_documents_costs_ten_times_what_is_missing() -> None:
+    case = documents(TREE, 60, shift=-1)
+    options = DecisionSettings(policy="consistent", wished_precision=0.9, calibration="temperature")
+    answers = answers_held_out(case, options, "temperature")
+    precision = np.array([precision_score(case[1], given, average="micro") for given in answers])
+    recall = np.array([recall_score(case[1], given, average="micro") for given in answers])
+    missing = np.maximum(0.9 - precision, 0)
+    assert missing.max() > 0.01
+    held_out = [row.held_out for row in tune(*case, options).rows[1:]]
+    assert held_out == pytest.approx(recall - 10 * missing, abs=1e-12)
 
 
 @given(cases(), st.sampled_from(METRICS))
@@ -191,56 +262,6 @@ def test_k_and_where_to_stop_are_the_best_of_all() -> None:
         tuned = tune(*case, DecisionSettings(policy="single-path", tune_for=metric, calibration="none"))
         stops = [value_of(Decisions("single-path", stop=number / 64), metric, case) for number in range(63)]
         assert tuned.rows[2].value == pytest.approx(max(stops), abs=1e-12)
-
-
-@st.composite
-def sheets(draw: st.DrawFn) -> Sheet:
-    points = draw(st.integers(1, 6))
-    taxonomy = draw(taxonomies())
-    count = draw(st.integers(1, 12))
-    random = np.random.default_rng(draw(st.integers(0, 99)))
-    given = random.integers(0, points + 1, (count, len(taxonomy)))
-    return sheet_of_points(given, random.random(given.shape) < 0.3, points)
-
-
-@given(st.data(), st.sampled_from(METRICS))
-def test_points_by_level_and_by_label_are_no_worse_than_one_for_all(data: st.DataObject, metric: Metric) -> None:
-    sheet, goal = data.draw(sheets()), Goal(metric)
-    labels = len(sheet.true)
-    starts = np.unique([0, *data.draw(st.lists(st.integers(0, labels - 1), max_size=3))])
-    one = best_point(values(goal, sheet))
-    by_level = level_points(goal, sheet, starts)
-    spread = np.repeat(by_level, np.diff([*starts, labels]))
-    by_label = label_points(goal, sheet, spread)
-
-    def value(points: NDArray[np.int64]) -> float:
-        rows = np.arange(labels)
-        picked = Sheet(sheet.right[rows, points][:, None], sheet.given[rows, points][:, None], sheet.true)
-        return float(values(goal, picked)[0])
-
-    assert value(spread) >= value(np.full(labels, one)) - 1e-12
-    assert value(by_label) >= value(spread) - 1e-12
-    if metric == "macro":
-        assert value(by_label) == pytest.approx(sheet.f1().max(axis=1).mean())
-
-
-@given(st.data())
-def test_counts_at_each_point_are_those_of_the_decisions_there(data: st.DataObject) -> None:
-    points = data.draw(st.integers(1, 5))
-    random = np.random.default_rng(data.draw(st.integers(0, 99)))
-    given = random.integers(0, points + 1, (7, 3))
-    truth = random.random((7, 3)) < 0.4
-    sheet = sheet_of_points(given, truth, points)
-    for point in range(points):
-        assert np.array_equal(sheet.given[:, point], (given > point).sum(axis=0))
-        assert np.array_equal(sheet.right[:, point], ((given > point) & truth).sum(axis=0))
-    assert np.array_equal(sheet.true, truth.sum(axis=0))
-
-
-def test_the_middle_of_equally_good_thresholds_is_taken() -> None:
-    assert best_point(np.array([0.1, 0.5, 0.5, 0.5, 0.2, 0.5])) == 2
-    assert best_point(np.array([0.5])) == 0
-    assert best_point(np.array([0.5, 0.5])) == 0
 
 
 def test_of_very_many_documents_some_are_taken() -> None:

@@ -75,8 +75,9 @@ class Examples:
             digest.update(ragged.starts.data)
             digest.update(ragged.values.data)
         if self.judgements is not None:
-            digest.update(self.judgements.labels.values.data)
-            digest.update(self.judgements.probabilities.data)
+            thought = self.judgements.labels
+            for numbers in (thought.starts, thought.values, self.judgements.probabilities):
+                digest.update(numbers.data)
         return digest.hexdigest()
 
     def batch(self, rows: Rows) -> "Batch":
