@@ -23,7 +23,8 @@ from hitin.losses import LossSettings
 from hitin.methods import METHODS, NeuralMethod
 from hitin.methods.margins import LinearSettings
 from hitin.option_values import parse_option
-from hitin.settings import Run, TrainingSettings, idle_options, presets, read_preset
+from hitin.options_together import idle_options
+from hitin.settings import Run, TrainingSettings, presets, read_preset
 from hitin.settings import options_of as options_of_run
 from tests.conftest import REPOSITORY, Write
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from hitin.decisions.settings import DecisionSettings
 from hitin.encoders.bag import BagSettings
-from hitin.encoders.interface import Sight
+from hitin.encoders.names import ENCODERS, TEXTRCNN, TFIDF
 from hitin.encoders.textrcnn import TextRCNNSettings
 from hitin.encoders.tfidf import TfidfSettings
 from hitin.encoders.transformer import TransformerSettings
@@ -18,10 +18,7 @@ from hitin.errors import InputError, first_line, listed, printable, shown
 from hitin.losses import LossSettings
 from hitin.methods import METHODS, Known, NeuralMethod, WholeMethod
 from hitin.option_values import TOML_ERRORS, bad_option, coerced, toml_value, types_of
-
-TEXTRCNN = "textrcnn"
-BAG = "bag"
-TFIDF = "tfidf"
+from hitin.options_together import check_together
 
 Selection = Literal["sum", "micro", "macro"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
@@ -120,7 +117,7 @@ class Run:
     def encoder_name(self) -> str:
         if isinstance(self.encoder, TransformerSettings):
             return self.encoder.encoder
-        return next(name for name, settings in _ENCODERS.items() if type(self.encoder) is settings)
+        return next(name for name, settings in ENCODERS.items() if type(self.encoder) is settings)
 
     @classmethod
     def of(
@@ -261,10 +258,7 @@ def _file_text(path: Path) -> str:
 
 def _run(options: Mapping[str, object]) -> Run:
     run = _run_of(options)
-    _check_sight(run)
-    _check_negatives(run)
-    for problem, remedy in idle_options(run).values():
-        raise bad_option(problem, remedy)
+    check_together(run)
     return run
 
 
@@ -276,7 +270,7 @@ def _run_of(options: Mapping[str, object]) -> Run:
         raise bad_option(f"there is no method {shown(method_name)}", f"The methods are {', '.join(METHODS)}.")
     _check_settings_are_its_own(method_name)
     encoder_name = _encoder_of(method_name, given.pop("encoder", None))
-    encoder_type = _ENCODERS.get(encoder_name, TransformerSettings)
+    encoder_type = ENCODERS.get(encoder_name, TransformerSettings)
     if encoder_type is TransformerSettings:
         _check_spelling(encoder_name)
         given["encoder"] = encoder_name
@@ -295,8 +289,6 @@ def _run_of(options: Mapping[str, object]) -> Run:
     return Run(**{section: settings[section](**values[section]) for section in sections})
 
 
-_ENCODERS: dict[str, Any] = {TEXTRCNN: TextRCNNSettings, BAG: BagSettings, TFIDF: TfidfSettings}
-"""Those with a name of their own. Any other is the name or folder of a transformer."""
 _COMMON: dict[str, Any] = {"loss": LossSettings, "training": TrainingSettings, "decisions": DecisionSettings}
 """The sections that are the same for all."""
 
@@ -327,7 +319,7 @@ def _encoder_of(method_name: str, encoder: object) -> str:
 
 def _check_spelling(encoder: str) -> None:
     """Refuse a misspelt name, before a hub is asked for a model that is called so."""
-    near = get_close_matches(encoder.casefold(), _ENCODERS, n=1, cutoff=0.8)
+    near = get_close_matches(encoder.casefold(), ENCODERS, n=1, cutoff=0.8)
     if near and not Path(encoder).exists():
         remedy = f"Did you mean {near[0]}? The folder of a transformer may be called as you like, with its path."
         raise bad_option(f"there is no text encoder {shown(encoder)}", remedy)
@@ -337,74 +329,6 @@ def _usual_encoder(method: Known) -> str:
     """TextRCNN, unless the method sees more of a text than it shows."""
     seen = method.module.sight(method.settings()) if isinstance(method, NeuralMethod) else "document"
     return TEXTRCNN if seen in TextRCNNSettings.SIGHTS else TransformerSettings.encoder
-
-
-def _check_sight(run: Run) -> None:
-    """Refuse an encoder that does not show what the method has to see."""
-    method = METHODS[run.method_name]
-    if not isinstance(method, NeuralMethod) or isinstance(run.encoder, TfidfSettings):
-        return
-    seen = method.module.sight(run.method)
-    if seen not in run.encoder.SIGHTS:
-        name = printable(run.encoder_name)
-        having = [name for name, kind in _ENCODERS.items() if seen in getattr(kind, "SIGHTS", ())]
-        raise bad_option(
-            f"the method {run.method_name} looks at {_SEEN[seen]}, which the text encoder {name} has not",
-            f"Choose {' or '.join([*having, 'the name or folder of a transformer'])}.",
-        )
-
-
-def _check_negatives(run: Run) -> None:
-    """Refuse to sample labels where the logit of one needs all others."""
-    method = METHODS[run.method_name]
-    if run.loss.negatives and not (isinstance(method, NeuralMethod) and method.module.is_linear_with(run.method)):
-        problem = f"the method {run.method_name} needs all labels, not {run.loss.negatives:,} negatives of each batch"
-        raise bad_option(problem, "Leave out negatives, or choose the method hitin or flat.")
-
-
-def idle_options(run: Run) -> dict[str, tuple[str, str]]:
-    """Options that are not as usual and mean nothing beside the others: what is wrong with each, and the remedy."""
-    method, found = run.method, _idle_beside_encoder(run)
-    if run.training.sync_norm and getattr(method, "norm", None) != "batch":
-        problem = "sync_norm is for the method hitin with norm=batch: nothing else looks at a whole batch"
-        found["sync_norm"] = (problem, "Leave it out.")
-    return found | (method.idle() if hasattr(method, "idle") else {})
-
-
-def _idle_beside_encoder(run: Run) -> dict[str, tuple[str, str]]:
-    training, found = run.training, {}
-    if not isinstance(run.encoder, TransformerSettings):
-        problem = f"goes with a transformer as the text encoder, not with {run.encoder_name}"
-        if training.shard:
-            found["shard"] = (f"shard {problem}", "Leave it out: there is little to share out.")
-        if training.layer_decay != 1:
-            remedy = "Leave it out: encoder_learning_rate is for the whole of it."
-            found["layer_decay"] = (f"layer_decay {problem}", remedy)
-        return found
-    if run.encoder.freeze:
-        problem, remedy = "is for a text encoder that is trained, and freeze=true", "Leave it out, or leave out freeze."
-        if training.layer_decay != 1:
-            found["layer_decay"] = (f"layer_decay {problem}", remedy)
-        if training.encoder_learning_rate not in (0, run.encoder.usual()["encoder_learning_rate"]):
-            found["encoder_learning_rate"] = (f"encoder_learning_rate {problem}", remedy)
-    if run.encoder.text_pooling == "pooler" and _leaves_out_vector(run):
-        problem = f"the method {run.method_name} looks at tokens, not at what the pooler makes of them"
-        found["text_pooling"] = (problem, "Leave it out: it is for methods that look at the document's vector.")
-    return found
-
-
-def _leaves_out_vector(run: Run) -> bool:
-    """Whether the method has no use for the document's vector; some published programs have weights for it still."""
-    method = METHODS[run.method_name]
-    is_clean = getattr(run.method, "fidelity", "clean") == "clean"
-    return isinstance(method, NeuralMethod) and method.module.sight(run.method) == "tokens" and is_clean
-
-
-_SEEN: dict[Sight, str] = {
-    "document": "documents",
-    "tokens": "each token of a text",
-    "embedding": "the embedding layer of a transformer",
-}
 
 
 def _options_of(method_name: str, encoder_type: Any) -> dict[str, dict[str, Any]]:
@@ -424,7 +348,7 @@ def _remedy(name: str, method_name: str, known: set[str]) -> str:
     methods = [method for method, found in METHODS.items() if name in _names((found.settings,))]
     if methods:
         return f"It is an option of the method{'s' * (len(methods) > 1)} {_in_a_row(methods)}."
-    encoders = _ENCODERS | {"transformers": TransformerSettings}
+    encoders = ENCODERS | {"transformers": TransformerSettings}
     having = [encoder for encoder, found in encoders.items() if name in types_of(found)]
     if having:
         return f"It goes with {_in_a_row(having)} as the text encoder."

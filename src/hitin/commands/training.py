@@ -14,6 +14,7 @@ from hitin.commands.together import tells_the_end
 from hitin.console import INTERRUPTED, command, say
 from hitin.devices import accelerated, is_main_process, wait_for_all
 from hitin.encoders import check_files
+from hitin.encoders.names import BAG, TFIDF
 from hitin.errors import InputError, counted, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
 from hitin.inputs import Documents, hold_out
@@ -24,7 +25,7 @@ from hitin.methods import METHODS, WholeMethod
 from hitin.model_folder import MANIFEST, TRAINING, is_model
 from hitin.model_kinds import kind_of
 from hitin.model_place import check_place, training_in
-from hitin.settings import BAG, TFIDF, Run
+from hitin.settings import Run
 from hitin.training.agreement import check_same_task
 from hitin.training.loop import CHECKPOINT, finish
 from hitin.training.progress import SCORES_OF_EPOCHS, History

@@ -7,12 +7,14 @@ from typing import Any, get_args
 
 from hitin.compare.cells import Kind, Row
 from hitin.decisions.settings import DecisionSettings
+from hitin.encoders.names import BAG, TEXTRCNN, TFIDF
 from hitin.errors import InputError
 from hitin.files import is_there
 from hitin.methods import METHODS, WholeMethod
 from hitin.methods.hitin import Pooling
 from hitin.option_values import bad_option
-from hitin.settings import BAG, TEXTRCNN, TFIDF, Run, idle_options, options_of
+from hitin.options_together import idle_options
+from hitin.settings import Run, options_of
 
 Options = Mapping[str, Any]
 
