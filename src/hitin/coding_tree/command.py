@@ -80,7 +80,7 @@ def build_tree(
 def show_tree(built: BuiltTree) -> str:
     """A few lines for people."""
     tree = built.tree
-    less = f", {1 - tree.entropy / tree.flat_entropy:z.1%} less" if tree.flat_entropy > 0 and tree.height > 1 else ""
+    less = f", {tree.saved:z.1%} less" if tree.flat_entropy > 0 and tree.height > 1 else ""
     duration = f"{built.seconds:.2f} s" if built.seconds >= 1 else f"{1000 * built.seconds:.1f} ms"
     rows = [
         ("H^1", f"{tree.flat_entropy:.4f} bits"),

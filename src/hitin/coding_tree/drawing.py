@@ -249,8 +249,7 @@ def _joined(names: list[str], taxonomy: Taxonomy) -> list[int]:
 
 def _facts(tree: CodingTree) -> list[tuple[str, str]]:
     """What stands at the head of the page, as HTML."""
-    saved = 1 - tree.entropy / tree.flat_entropy if tree.flat_entropy > 0 else math.nan
-    less = f' <span class="less">{saved:z.1%} below H<sup>1</sup></span>' if math.isfinite(saved) else ""
+    less = f' <span class="less">{tree.saved:z.1%} below H<sup>1</sup></span>' if math.isfinite(tree.saved) else ""
     facts = [
         ("Vertices", f"{tree.vertices:,}"),
         ("Height", f"{tree.height:,}"),

@@ -60,6 +60,11 @@ class CodingTree:
                 raise ValueError(f"layer {number} has a node that no vertex leads to")
         self._set(_linked(partitions), entropy, flat_entropy, method, labels)
 
+    @property
+    def saved(self) -> float:
+        """The part of the flat entropy that the tree saves; not a number where there is none, or it is not known."""
+        return 1 - self.entropy / self.flat_entropy if self.flat_entropy > 0 else math.nan
+
     @classmethod
     def from_partitions(
         cls,
