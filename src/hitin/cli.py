@@ -3,11 +3,8 @@
 import io
 import json
 import os
-import signal
 import sys
-import threading
 from contextlib import suppress
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -29,6 +26,7 @@ from hitin.commands.train import train
 from hitin.commands.tune import tune
 from hitin.console import CANNOT_BE_READ, INTERRUPTED, busy, errors_as_json, file_progress, print_tables, warn
 from hitin.errors import HitinError, printable
+from hitin.kills import unwind_on_kills
 from hitin.launching import end_at_once, has_launcher
 from hitin.names import unescaped
 
@@ -95,23 +93,6 @@ def main() -> None:
         if has_launcher():
             end_at_once(ending.code)
         raise
-
-
-def unwind_on_kills() -> None:
-    """A polite kill ends a command as an exception does, by which half-written files are removed; a second one at once.
-
-    Those that save what they have done treat the signal their own way meanwhile. A launcher is left to see that its
-    processes were killed.
-    """
-    if threading.current_thread() is not threading.main_thread() or has_launcher():
-        return
-    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:  # ignored, it stays so
-        signal.signal(signal.SIGTERM, _unwind)
-
-
-def _unwind(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    signal.signal(number, signal.SIG_DFL)
-    raise SystemExit(128 + number)
 
 
 def let_idle_threads_sleep() -> None:

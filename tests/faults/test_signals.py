@@ -25,18 +25,20 @@ def signalled(words: list[object], folder: Path, moment: Moment, *numbers: int) 
     return Ended(process.returncode, out, errors)
 
 
-@pytest.mark.slow
+LONG = pytest.mark.slow
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "numbers",
     [
-        (signal.SIGINT,),
+        pytest.param((signal.SIGINT,), marks=LONG),
         (signal.SIGTERM,),
-        (signal.SIGINT, signal.SIGINT),
-        (signal.SIGTERM, signal.SIGINT),
+        pytest.param((signal.SIGINT, signal.SIGINT), marks=LONG),
+        pytest.param((signal.SIGTERM, signal.SIGINT), marks=LONG),
     ],
 )
-@pytest.mark.parametrize("seconds", [0, 1000])
+@pytest.mark.parametrize("seconds", [pytest.param(0, marks=LONG), 1000])
 def test_the_command_ends_by_a_signal_and_goes_on_later(seconds: int, numbers: tuple[int, ...], tmp_path: Path) -> None:
     write_data(tmp_path)
     folder, epochs = tmp_path / "model", 40

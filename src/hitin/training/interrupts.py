@@ -7,10 +7,11 @@ import time
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from hitin.kills import unwind
 from hitin.launching import has_launcher
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_USUAL = (signal.SIG_DFL, signal.default_int_handler)
+_USUAL = (signal.SIG_DFL, signal.default_int_handler, unwind)  # Python's own, and that of our command
 _ECHO = 2.0  # seconds in which a launcher passes a signal on that a process may have got already
 
 
