@@ -22,3 +22,13 @@ def unwind_on_kills() -> None:
 def unwind(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
     signal.signal(number, signal.SIG_DFL)
     raise SystemExit(128 + number)
+
+
+def end_unhurried() -> None:
+    """From here on the command ends by itself: a second signal does not cut off its last words.
+
+    Where the signals are not the command's to treat, as in a program that uses the library, they stay as they are.
+    """
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is unwind:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)

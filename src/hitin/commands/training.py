@@ -18,6 +18,7 @@ from hitin.encoders.names import BAG, TFIDF
 from hitin.errors import InputError, counted, printable
 from hitin.estimator import HierarchicalTextClassifier, Resume
 from hitin.inputs import Documents, hold_out
+from hitin.kills import end_unhurried
 from hitin.labelled import Data
 from hitin.launching import has_launcher
 from hitin.memory import keep_freed_memory
@@ -173,6 +174,7 @@ def launch(processes: int, out: str, device: str) -> int:
 
 def leave(out: str) -> NoReturn:
     """End after an interruption, with word of what is saved and how to go on."""
+    end_unhurried()
     if not tells_the_end():
         raise typer.Exit(INTERRUPTED)
     state = next((Path(out) / TRAINING).rglob(CHECKPOINT), None)  # of the model, or of a baseline
