@@ -17,7 +17,7 @@ import typer
 from typer.main import get_command
 from typer.models import OptionInfo
 
-from hitin import Taxonomy, cli
+from hitin import Taxonomy, cli, kills
 from hitin.doctor.problems import KINDS
 from hitin.errors import counted
 from tests.conftest import Run, Write
@@ -38,10 +38,10 @@ def test_polite_kills_are_ours_to_treat_unless_a_launcher_looks_for_them(
     monkeypatch.setenv(name, "1")
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        cli.unwind_on_kills()
+        kills.unwind_on_kills()
         assert (signal.getsignal(signal.SIGTERM) != signal.SIG_DFL) == treated
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        cli.unwind_on_kills()
+        kills.unwind_on_kills()
         assert signal.getsignal(signal.SIGTERM) == signal.default_int_handler
     finally:
         signal.signal(signal.SIGTERM, before)
