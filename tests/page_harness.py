@@ -134,7 +134,7 @@ def no_request(page: "Page") -> Iterator[None]:
     yield
     page.wait_for_timeout(100)
     page.remove_listener("request", hear)
-    assert not asked
+    assert asked == []
 
 
 @contextmanager

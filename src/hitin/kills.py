@@ -1,4 +1,4 @@
-"""A polite kill of the command ends it as an exception does."""
+"""What a signal does to the command: a polite kill ends it as an exception does, none cuts off its last words."""
 
 import signal
 import threading

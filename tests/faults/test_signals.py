@@ -12,6 +12,8 @@ from hitin.training.loop import CHECKPOINT
 from tests.faults.commands import Ended, check_same, run, start, train_words, whole, write_data
 from tests.training_harness import Moment, leftovers, when_logged
 
+LONG = pytest.mark.slow
+
 
 def signalled(words: list[object], folder: Path, moment: Moment, *numbers: int) -> Ended:
     """A command that gets signals one after the other, when the moment has come."""
@@ -23,9 +25,6 @@ def signalled(words: list[object], folder: Path, moment: Moment, *numbers: int) 
         time.sleep(0.005)
     out, errors = process.communicate(timeout=100)
     return Ended(process.returncode, out, errors)
-
-
-LONG = pytest.mark.slow
 
 
 @pytest.mark.timeout(900)

@@ -12,6 +12,7 @@ import typer
 from hitin.commands import options
 from hitin.console import INTERRUPTED, command, errors_as_json, file_progress, say, warn
 from hitin.errors import counted
+from hitin.kills import end_unhurried
 
 if TYPE_CHECKING:
     from hitin.compare.comparison import Comparison
@@ -136,6 +137,7 @@ def _way_to_go_on() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
+        end_unhurried()
         say("stopped; what was not saved is done again")
         _go_on(INTERRUPTED)
 
@@ -203,6 +205,7 @@ def _summary(found: "Comparison", outcome: "Outcome", files: list[str], as_json:
 
 def _leave(outcome: "Outcome") -> None:
     """With the reasons of what failed and the way to go on."""
+    end_unhurried()
     for name, message in outcome.failures.items():
         say(f"failed: {name}: {' '.join(message.splitlines())}")
     if outcome.is_interrupted:
