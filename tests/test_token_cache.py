@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from hitin.encoders.textrcnn import TextRCNNSettings
 from hitin.errors import InputError
 from hitin.model import Advance
 from hitin.tensor_files import load_tensors, save_tensors
-from hitin.token_cache import TokenCache, key_of, tidy, usual_folder
+from hitin.token_cache import Judged, TokenCache, key_of, tidy, usual_folder
 from hitin.tokens import Ragged, word_tokenizer
 from hitin.watcher import Watcher
 from tests.training_harness import classifier, documents, weights
@@ -60,6 +61,47 @@ def rows_of(ragged: Ragged) -> list[list[int]]:
 
 def kept(cache: TokenCache, rows: list[list[int]], find: Callable[[Advance], Ragged] | None = None) -> Ragged:
     return cache.tokens(lambda: "said", ["text"] * len(rows), 10, find or (lambda _: Ragged.of(rows)))
+
+
+# Judgements, which take long.
+
+
+JUDGED = Ragged.of([[0, 2], [1]]), np.array([0.5, 0.25, 1], np.float32)
+
+
+def judged(cache: TokenCache, find: Callable[[], Judged]) -> Judged:
+    return cache.judgements(lambda: "said", ["text", "other"], 3, find)
+
+
+@pytest.mark.usefixtures("small")
+def test_of_those_that_want_the_same_judgement_at_once_one_works_it_out(tmp_path: Path) -> None:
+    asked: list[int] = []
+    watchers = [Notes() for _ in range(3)]
+
+    def find() -> Judged:
+        asked.append(1)
+        while sum(bool(watcher.notes) for watcher in watchers) < 2:  # until both others wait
+            time.sleep(0.01)
+        return JUDGED
+
+    with ThreadPoolExecutor(3) as pool:
+        caches = [TokenCache(tmp_path, watcher) for watcher in watchers]
+        found = list(pool.map(lambda cache: judged(cache, find), caches))
+    assert len(asked) == 1
+    assert [rows_of(labels) for labels, _ in found] == [rows_of(JUDGED[0])] * 3
+    assert sorted(note.split()[0] for watcher in watchers for note in watcher.notes) == [
+        "the",
+        "the",
+        "waiting",
+        "waiting",
+    ]
+    assert judged(TokenCache(tmp_path), find)[1].tolist() == JUDGED[1].tolist()
+
+
+@pytest.mark.usefixtures("small")
+def test_a_judgement_is_worked_out_where_none_can_wait_for_it(tmp_path: Path) -> None:
+    (tmp_path / "turns").write_text("in the way")
+    assert judged(TokenCache(tmp_path), lambda: JUDGED) is JUDGED
 
 
 # What is kept.

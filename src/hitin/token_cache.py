@@ -2,11 +2,12 @@
 
 import contextlib
 import json
+import math
 import os
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hitin.errors import InputError
+from hitin.locking import locked
 from hitin.model import Advance
 from hitin.tensor_files import load_tensors, save_tensors
 from hitin.tokens import Ragged
@@ -37,6 +39,9 @@ _FEWEST_CHARACTERS = 1_000_000
 """Of texts that are kept: a core finds the tokens of so many in 0.2 to 0.4 s."""
 _MOST_BYTES = 2_000_000_000
 _OLDEST = 30 * 24 * 3600  # seconds without use
+_TURNS = "turns"
+"""The folder of the locks of those who wait for each other."""
+_JUDGING = "judging documents"
 _OURS = re.compile(r"[0-9a-f]{32}\.safetensors")
 
 
@@ -104,15 +109,33 @@ class TokenCache:
     def judgements(
         self, said: Callable[[], object], texts: Sequence[str], labels: int, find: Callable[[], Judged]
     ) -> Judged:
-        """What is thought of texts: which of so many labels, and how probable each is."""
+        """What is thought of texts: which of so many labels, and how probable each is.
+
+        It takes minutes: of processes that want the same at once, one finds it, and the others wait for that.
+        """
         path = self._path(("judgements", said), texts)
-        kept = None if path is None else _read(path, lambda tensors: judged_of(tensors, len(texts), labels))
-        if kept is not None:
-            self.watcher.note("the judgement of linear models taken from the cache")
-            return kept
-        found = find()
-        self._write(path, tensors_of(found))
-        return found
+        with self._one_at_a_time(path):
+            kept = None if path is None else _read(path, lambda tensors: judged_of(tensors, len(texts), labels))
+            if kept is not None:
+                self.watcher.note("the judgement of linear models taken from the cache")
+                return kept
+            found = find()
+            self._write(path, tensors_of(found))
+            return found
+
+    @contextlib.contextmanager
+    def _one_at_a_time(self, path: Path | None) -> Iterator[None]:
+        """Wait for the process that makes this file; now and then for that of another: there are sixteen locks."""
+        with contextlib.ExitStack() as stack:
+            if path is not None and self.writes and not path.is_file():
+                folder = path.parent / _TURNS / path.name[0]
+                try:
+                    stack.enter_context(locked(folder, _JUDGING))
+                except InputError as error:
+                    if error.kind == "busy-folder":
+                        self.watcher.note("waiting for another process, whose linear models judge the same documents")
+                        stack.enter_context(locked(folder, _JUDGING, patience=math.inf))
+            yield
 
     def _path(self, said: tuple[str, Callable[[], object]], texts: Sequence[str]) -> Path | None:
         """Where it is kept; `None` where it is not worth it, or cannot be."""
