@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -20,7 +21,7 @@ from hitin.compare.places import THREADS, Place, places_of
 from hitin.compare.plan import only, read_plan
 from hitin.compare.worker import Task
 from hitin.evaluation import truth_table
-from tests.comparing import TINY, comparison, planned, table, write_documents
+from tests.comparing import DATA, TINY, comparison, planned, table, write_documents
 from tests.conftest import Run, Write
 
 
@@ -305,6 +306,20 @@ def test_patterns_choose_rows(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="second") as caught:
         only(plan, ["second/*"])
     assert caught.value.file == str(tmp_path / "run.toml")
+
+
+def test_of_rows_that_are_not_trained_now_no_documents_are_needed_twice(tmp_path: Path) -> None:
+    write_documents(tmp_path / "other")
+    second = DATA.replace("tiny", "other").replace('"t', '"other/t').replace('"val', '"other/val')
+    tables = '[tables.second]\nmethods = ["flat"]\ndata = ["other"]\n'
+    text = table(more=tables).replace("methods", 'data = ["tiny"]\nmethods', 1).replace(DATA, DATA + second)
+    everything = comparison(tmp_path, text)
+    shutil.rmtree(tmp_path / "other")
+    some = comparison(tmp_path, text, patterns=["first/*"])
+    assert some.data_keys == everything.data_keys
+    assert {cell.data for cell in some.wanted} == {"tiny"}
+    with pytest.raises(InputError, match="other"):
+        comparison(tmp_path, text, patterns=["second/*"])
 
 
 # Documents.

@@ -63,9 +63,10 @@ def prepare(
     if trains:
         _check_runs(wanted, places)
     used = [data for data in plan.data if any(data.name in table.data for table in plan.tables)]
+    trained_on = {name for table in wanted.tables if table.rows for name in table.data} if trains else set()
     keys, warnings = {}, []
     for data in used:
-        keys[data.name], told = _key(data, plan.file, folder, progress, trains, writes)
+        keys[data.name], told = _key(data, plan.file, folder, progress, data.name in trained_on, writes)
         warnings += [f"{data.name}: {message}" for message in told]
     cells = cells_of(plan, folder, keys)
     rows = [row for table in wanted.tables for row in table.rows]
