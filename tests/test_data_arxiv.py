@@ -75,6 +75,16 @@ def test_papers_go_to_the_split_of_their_id_with_every_label(dump: Path, tmp_pat
     assert taxonomy.level_sizes == (3, 9, 2)
 
 
+def test_too_few_wanted_papers_for_any_category_are_told(dump: Path, tmp_path: Path) -> None:
+    for settings, said in (
+        (ArxivSettings(documents=3, least=20), "given to 20 of the 3 that are wanted\nLet --documents be higher"),
+        (ArxivSettings(documents=0, least=1000), "given to 1,000 of them\nIs this the whole snapshot?"),
+    ):
+        with pytest.raises(InputError) as caught:
+            write_arxiv(tmp_path / "out", dump, settings)
+        assert said in str(caught.value)
+
+
 def test_single_papers_have_an_archive_and_a_category(dump: Path, tmp_path: Path) -> None:
     files = write_arxiv(tmp_path / "out", dump, ArxivSettings(single=True, least=1))
     taxonomy = Taxonomy.read(files.taxonomy)

@@ -153,7 +153,15 @@ def test_a_text_is_all_paragraphs_but_the_first(tmp_path: Path) -> None:
     assert {document.text for document in read_documents(tmp_path / "out" / "train.jsonl")} == {"LEAD: One\ntwo."}
 
 
-@pytest.mark.parametrize(("paragraphs", "text"), [(("Only.",), "Only."), ((), "An Invented Café")])
+@pytest.mark.parametrize(
+    ("paragraphs", "text"),
+    [
+        (("Only.",), "Only."),
+        (("Only.", " "), "Only."),
+        ((), "An Invented Café"),
+        ((" ", ""), "An Invented Café"),
+    ],
+)
 def test_of_a_very_short_article_there_is_what_it_has(paragraphs: tuple[str, ...], text: str, tmp_path: Path) -> None:
     folder = archive(tmp_path / "in")
     day = folder / "data" / "1987" / "02" / "11"
@@ -265,6 +273,20 @@ def test_a_month_that_was_unpacked_in_part_is_told_with_its_archive(tmp_path: Pa
     assert f"{day.parent} was read, although 01.tgz lies beside it" in str(error)
 
 
+def test_articles_may_lie_in_the_folders_of_their_years(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    for name, paths in ARTICLES.items():
+        (folder / name[:4]).mkdir(parents=True, exist_ok=True)
+        (folder / name[:4] / name[11:]).write_bytes(article(paths))
+    ids = lists(tmp_path / "ids")
+    write_nyt(folder, ids, tmp_path / "out")
+    assert [*found(tmp_path / "out")["test"]] == ["1855670"]
+    (folder / "1987" / "0000203.xml").unlink()
+    error = refused(folder, ids, tmp_path / "other")
+    assert error.message == "listed articles that are not in the archive: 1 (1987/02/11/0000203.xml)"
+    assert "not there at all" not in str(error)
+
+
 def test_archives_may_be_named_in_capitals(tmp_path: Path) -> None:
     folder = archive(tmp_path / "in")
     for path in [*folder.rglob("*.tgz")]:
@@ -307,6 +329,7 @@ def test_a_list_that_is_missing_or_may_be_two_is_named(tmp_path: Path) -> None:
         ("1987/02/11/0000203.xml\n1987/01/01/0000001.xml\n", "listed twice, for train and for val", 2),
         ("1987/02/11/0000203.xml\nno article\n", "'no article' names no article", 2),
         ('["0000203.xml"', "no list of JSON", None),
+        ('["0000203.xml",\n"oops"]', "'oops' names no article", None),
         ("\n \n", "names no article", None),
         ("[]", "names no article", None),
     ],
@@ -317,6 +340,17 @@ def test_a_bad_list_is_named_with_its_line(content: str, said: str, line: int | 
     error = refused(folder, ids, tmp_path / "out")
     assert said in error.message
     assert (error.file, error.line) == (str(ids / "nyt_val.txt"), line)
+
+
+def test_no_encoding_is_advised_that_cannot_be_named(tmp_path: Path) -> None:
+    folder, ids = archive(tmp_path / "in"), lists(tmp_path / "ids")
+    (tmp_path / "labels").write_text(FOOTBALL, encoding="utf-16-le")
+    said = str(refused(folder, ids, tmp_path / "out", tmp_path / "labels"))
+    assert "looks like UTF-16" in said
+    (ids / "nyt_val.txt").write_bytes("caf\u00e9/0000203.xml".encode("latin-1"))
+    also = str(refused(folder, ids, tmp_path / "out"))
+    assert "the bytes are not UTF-8" in also
+    assert "--encoding" not in said + also
 
 
 def test_damaged_archives_articles_and_labels_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -318,6 +318,11 @@ def test_a_missing_file_is_named_and_where_it_belongs(name: str, tmp_path: Path)
     assert "Put it into this folder" in str(error)
 
 
+def test_a_list_in_utf_16_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "ids").write_text("2286\n2287\n", encoding="utf-16-le")
+    assert "save it as UTF-8" in str(refused(discs(tmp_path / "in"), tmp_path / "out", tmp_path / "ids"))
+
+
 @pytest.mark.parametrize("entry", ["2286 2287", "story", "9" * 5000])
 def test_a_list_that_has_no_numbers_is_told_what_it_should_have(entry: str, tmp_path: Path) -> None:
     (tmp_path / "ids").write_text(entry)
@@ -381,6 +386,27 @@ def test_without_the_list_of_topics_a_part_of_the_stories_is_told(
     error = refused(folder, tmp_path / "out")
     assert error.message == "stories that it names and that are not there: 3 (26160, 30001, 810596)"
     assert error.file == str(folder / "rcv1v2-ids.dat")
+
+
+def test_an_archive_that_is_passed_over_is_told_where_stories_are_missing(tmp_path: Path) -> None:
+    folder = discs(tmp_path / "in")
+    shutil.rmtree(folder / "disc2")
+    with tarfile.open(folder / "rcv1.tar.xz", "w:xz"):
+        pass
+    (folder / "._rcv1.tar.xz").write_bytes(b"of a Macintosh")
+    assert f"{folder / 'rcv1.tar.xz'} was not read" in str(refused(folder, tmp_path / "out"))
+
+
+def test_an_archive_of_zips_is_told_to_be_unpacked(tmp_path: Path) -> None:
+    folder = discs(tmp_path / "in")
+    with tarfile.open(folder / "rcv1.tar.gz", "w:gz") as packed:
+        for disc in ("disc1", "disc2"):
+            packed.add(folder / disc, disc)
+            shutil.rmtree(folder / disc)
+    error = refused(folder, tmp_path / "out")
+    assert error.message == "there is no story (such as 2286newsML.xml) in this archive"
+    assert error.file == str(folder / "rcv1.tar.gz")
+    assert "Unpack it; the zips" in str(error)
 
 
 def test_zips_beside_what_was_in_them_are_told(tmp_path: Path) -> None:

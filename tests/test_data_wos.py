@@ -157,6 +157,16 @@ def test_the_distribution_may_be_a_folder_or_a_zip(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:  # as of a page where the files of a set are downloaded
         archive.write(packed, "set/WebOfScience.zip")
     assert wos(tmp_path / "all.zip") == expected
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.writestr("__MACOSX/set/._WebOfScience.zip", "no zip")
+        with archive.open("set/WOS5736.zip", "w") as file, zipfile.ZipFile(file, "w") as other:
+            other.writestr("X.txt", "texts")
+        archive.write(packed, "set/WebOfScience.zip")
+    assert wos(tmp_path / "all.zip") == expected
+    with zipfile.ZipFile(tmp_path / "none.zip", "w") as archive:
+        archive.write(tmp_path / "all.zip", "deeper/all.zip")
+    with pytest.raises(InputError, match=r"it holds: deeper/all\.zip"):
+        wos(tmp_path / "none.zip")
     with zipfile.ZipFile(tmp_path / "text.zip", "w") as archive:
         archive.write(write_text(tmp_path / "export.txt", rows_of()), "Meta-data/Data.txt")
     assert wos(tmp_path / "text.zip") == expected

@@ -68,12 +68,17 @@ class Source:
         path: str | Path,
         *,
         encoding: str | None = None,
+        can_be_told: bool = True,
         limit: int = LINE_LIMIT,
         member: Callable[[list[str]], str] | None = None,
     ) -> None:
-        """`member` names the file of a zip archive that is read, among all that are in it; without, none is."""
+        """`can_be_told`: whether the user has a way to name the encoding, which errors then advise.
+
+        `member` names the file of a zip archive that is read, among all that are in it; without, none is.
+        """
         self.name = name_of(path)
         self.limit = limit
+        self.can_be_told = can_be_told
         self.line = 0
         self.compression: str | None = None
         self._file = _open(path)
@@ -221,7 +226,8 @@ class Source:
             f"the bytes are not {name}{where}",
             kind="not-utf-8",
             line=self.line or None,
-            remedy="Save the file as UTF-8, or name its encoding, for example --encoding windows-1252.",
+            remedy="Save the file as UTF-8"
+            + (", or name its encoding, for example --encoding windows-1252." if self.can_be_told else "."),
         )
 
     def _refuse_what_is_no_text(self) -> None:
@@ -245,7 +251,9 @@ class Source:
             raise self.error(
                 "the file looks like UTF-16 without a byte order mark",
                 kind="not-utf-8",
-                remedy="Name its encoding: --encoding utf-16-le or --encoding utf-16-be.",
+                remedy="Name its encoding: --encoding utf-16-le or --encoding utf-16-be."
+                if self.can_be_told
+                else "Save it as UTF-8.",
             )
         return "utf-8"
 

@@ -108,12 +108,15 @@ def write_arxiv(
             census.add(paper)
     chosen = choose(census, settings)
     if not len(chosen.keys):
-        papers_seen = counted(len(census.keys), "paper")
+        papers_seen, are_enough = counted(len(census.keys), "paper"), 0 < settings.documents < len(census.keys)
+        of_them = f"the {settings.documents:,} that are wanted" if are_enough else "them"
         raise InputError(
-            f"{papers_seen} may be chosen, and no category is given to {settings.least:,} of them",
+            f"{papers_seen} may be chosen, and no category is given to {settings.least:,} of {of_them}",
             kind="no-documents",
             file=str(dump),
-            remedy="Is this the whole snapshot? Otherwise let --least be lower.",
+            remedy="Let --documents be higher, or --least lower."
+            if are_enough
+            else "Is this the whole snapshot? Otherwise let --least be lower.",
         )
     taxonomy = Taxonomy.from_paths(sorted(map(settings.path_of, chosen.categories)))
     papers = (paper for paper in read_papers(dump, progress) if settings.takes(paper.categories))

@@ -38,7 +38,7 @@ def read_lists(folder: Path | None) -> dict[int, Listed]:
     files = _find_lists(folder)
     articles: dict[int, Listed] = {}
     for split, path in files.items():
-        with Source(path) as source:
+        with Source(path, can_be_told=False) as source:
             entries = list(_entries(source))
             if not entries:
                 raise source.error(
@@ -79,22 +79,22 @@ def _find_lists(folder: Path) -> dict[Split, Path]:
     return found
 
 
-def _entries(source: Source) -> Iterator[tuple[int, str]]:
-    """What a list has on its lines, or in a list of JSON, each with its line."""
+def _entries(source: Source) -> Iterator[tuple[int | None, str]]:
+    """What a list has on its lines, each with its number; or in a list of JSON, whose lines mean nothing."""
     if source.first_line.lstrip().startswith("["):
         try:
             entries = json.loads(source.text())
         except (ValueError, RecursionError) as error:
             remedy = "Is it whole?"
             raise source.error(f"this is no list of JSON ({error})", kind="bad-record", remedy=remedy) from error
-        yield from ((1, str(entry)) for entry in entries)
+        yield from ((None, str(entry)) for entry in entries)
         return
     for line in source.lines():
         if entry := line.strip().strip("\"',").strip():
             yield source.line, entry
 
 
-def _listed(entry: str, split: Split, source: Source, line: int) -> tuple[int, Listed]:
+def _listed(entry: str, split: Split, source: Source, line: int | None) -> tuple[int, Listed]:
     found = _ENTRY.search(entry.replace("\\", "/").strip())
     if found is None:
         raise source.error(

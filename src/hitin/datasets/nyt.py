@@ -41,17 +41,17 @@ class Article(NamedTuple):
 
 @dataclass(frozen=True)
 class Month:
-    """The articles of a month: a folder of days, or an archive of it."""
+    """The articles of a month: a folder of days, or an archive of it; or of a year, where they lie in its folder."""
 
     name: str
-    """Such as `1987/01`."""
+    """Such as `1987/01`, or `1987`."""
     path: Path
     unread: Path | None = None
     """The archive beside the folder, if there are both."""
 
-    @property
-    def year(self) -> str:
-        return self.name[:4]
+    def may_have(self, when: str | None) -> bool:
+        """Whether an article of that month or year may be here; of `None` nothing is known."""
+        return when is None or when.startswith(self.name) or self.name.startswith(when)
 
 
 def write_nyt(
@@ -103,7 +103,7 @@ def read_articles(
 ) -> Iterator[Article]:
     """The articles that are wanted, month by month; an `InputError` at the end, if some are not there."""
     needed = {one.when for one in wanted.values()}
-    looked = [month for month in months if not needed.isdisjoint((None, month.name, month.year))]
+    looked = [month for month in months if any(map(month.may_have, needed))]
     missing = dict(wanted)
     for done, month in enumerate(looked):
         if advance:
@@ -117,7 +117,7 @@ def read_articles(
 
 def read_labels(path: Path, note: Note = lambda _: None) -> frozenset[str]:
     """The labels that a file names, each a path from `Top` on: a list, a taxonomy in lines with tabs, or counts."""
-    with Source(path) as source:
+    with Source(path, can_be_told=False) as source:
         found = frozenset(label for line in source.lines() for label in _labels_in(line, source))
     if not found:
         raise InputError("there is no label in this file", kind="no-labels", file=str(path), remedy=_PATHS)
@@ -198,8 +198,9 @@ def _article(number: int, data: bytes, file: str) -> Article:
     labels = dict.fromkeys(label for path in paths for label in _beginnings(path))
     paragraphs = [text_of(paragraph) for paragraph in root.iter("p")]
     headlines = [text_of(headline) for headline in root.iter("hl1")]
-    text = paragraphs[1:] or paragraphs or headlines[:1]  # of very short ones, what there is
-    return Article(number, "\n".join(filter(None, text)), tuple(labels))
+    parts = (paragraphs[1:], paragraphs, headlines[:1])  # of very short ones, what there is
+    texts = ("\n".join(filter(None, part)) for part in parts)
+    return Article(number, next(filter(None, texts), ""), tuple(labels))
 
 
 def _beginnings(path: str) -> Iterator[str]:
@@ -214,8 +215,10 @@ def _joined(steps: Iterable[str]) -> str:
 
 
 def _months_of(year: Path) -> Iterator[Month]:
-    """Archives, and over them the folders that were unpacked."""
+    """Archives, and over them the folders that were unpacked; or the year itself, if articles lie in it."""
     packed: dict[str, Path] = {}
+    if any(_ARTICLE.fullmatch(path.name) for path in year.iterdir()):
+        yield Month(year.name, year)
     for path in sorted(year.iterdir(), key=lambda path: (path.is_dir(), path.name)):
         stem = path.name.partition(".")[0]
         if _TWO_DIGITS.fullmatch(stem) and path.is_dir():
@@ -259,10 +262,10 @@ def _packed(month: Path, wanted: Mapping[int, Listed]) -> Iterator[tuple[int, by
 def _missing(missing: Mapping[int, Listed], looked: Iterable[Month]) -> InputError:
     named = [one.name for one in missing.values()]
     wanted = {one.when for one in missing.values()}
-    gone = sorted({*filter(None, wanted)} - {when for month in looked for when in (month.name, month.year)})
+    gone = sorted(when for when in wanted if when and not any(month.may_have(when) for month in looked))
     months = f"These months or years are not there at all: {listed(gone)}. " if gone else ""
     for month in looked:
-        if month.unread and not wanted.isdisjoint((None, month.name, month.year)):
+        if month.unread and any(map(month.may_have, wanted)):
             months += f"{month.path} was read, although {month.unread.name} lies beside it: unpack that again. "
             break
     return InputError(

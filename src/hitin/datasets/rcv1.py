@@ -92,7 +92,9 @@ def read_topics(path: Path, taxonomy: Taxonomy) -> dict[int, Labels]:
             topic, number, *rest = (*line.split(), "", "")[:4]
             if rest[:1] != ["1"]:
                 remedy = "A line is a topic, the number of a story and a 1."
-                raise source.error(f"{shown(line)} is no topic", kind="bad-record", line=source.line, remedy=remedy)
+                raise source.error(
+                    f"{shown(line.strip())} is no topic", kind="bad-record", line=source.line, remedy=remedy
+                )
             if topic not in taxonomy:
                 raise source.error(
                     f"the hierarchy does not have the topic {shown(topic)}",
@@ -202,12 +204,14 @@ class _Selection:
         """All stories that have topics, and all for training, must have come."""
         for file, named in ((self.found.topics, self.given or ()), (self.found.training, self.listed)):
             if wanted := sorted(set(named) - seen):
+                unread = self.found.unread
+                beside = f"{unread} was not read, for there are unpacked days: unpack it again. " if unread else ""
                 raise InputError(
                     f"stories that it names and that are not there: {len(wanted):,} ({_few(wanted)})",
                     kind="missing-documents",
                     file=str(file),
-                    remedy="Is the download whole? The two discs have 365 zips; there are five token files. If it is, "
-                    "this file is of another collection.",
+                    remedy=f"{beside}Is the download whole? The two discs have 365 zips; there are five token files. "
+                    "If it is, this file is of another collection.",
                 )
 
     def _remark(self, left_out: int, first_of_test: int | None) -> None:

@@ -29,6 +29,8 @@ class Rcv1Folder(NamedTuple):
     days: tuple[Path, ...]
     """Zips, and folders with XML, or the archive of all; none where there are token files alone."""
     tokens: tuple[Path, ...]
+    unread: Path | None = None
+    """The archive of all that lies beside the days, if there are both."""
 
 
 def find_rcv1(folder: Path, ids: Path | None = None) -> Rcv1Folder:
@@ -41,7 +43,8 @@ def find_rcv1(folder: Path, ids: Path | None = None) -> Rcv1Folder:
         training = ids or named.get(TRAINING) or named.get(ALL_NUMBERS)
         if training is None:
             raise _missing_training(folder)
-        return Rcv1Folder(hierarchy, named.get(TOPICS), training, days, ())
+        archives = [path for path in named.values() if WHOLE.fullmatch(path.name) and path not in days]
+        return Rcv1Folder(hierarchy, named.get(TOPICS), training, days, (), next(iter(archives), None))
     topics, tokens = _needed(folder, named, TOPICS), [_needed(folder, named, name) for name in (TRAINING, *TEST)]
     return Rcv1Folder(hierarchy, topics, ids or tokens[0], (), tuple(tokens))
 
@@ -58,7 +61,8 @@ def _look_through(folder: Path) -> tuple[tuple[Path, ...], dict[str, Path]]:
         )
     days: list[Path] = []
     named: dict[str, Path] = {}
-    for place, files in _folders(folder):
+    for place, all_files in _folders(folder):
+        files = [name for name in all_files if not name.startswith(".")]  # what a Macintosh adds to each
         days += [place / name for name in files if DAY.fullmatch(name)]
         days += [place] * any(STORY.fullmatch(name) for name in files)
         for name in sorted(name for name in files if not STORY.fullmatch(name)):

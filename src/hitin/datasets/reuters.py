@@ -84,6 +84,7 @@ def number_in(text: str, source: Source, remedy: str = "Is this the file as it w
     text = text.strip()
     if not _is_number(text):
         problem = f"{shown(text)} is not the number of a story"
+        remedy = "The file looks like UTF-16: save it as UTF-8." if "\0" in text else remedy
         raise source.error(problem, kind="bad-record", line=source.line, remedy=remedy)
     return int(text)
 
@@ -100,13 +101,28 @@ def _files_of(day: Path) -> Iterator[tuple[bytes, str]]:
         elif DAY.fullmatch(day.name):
             yield from _zipped(day)
         else:
-            yield from ((data, place) for _, data, place in packed_files(day, lambda name: bool(STORY.fullmatch(name))))
+            yield from _in_one(day)
     except InputError:
         raise
     except archive_errors() as error:
         what = "the folder of this day cannot be read" if day.is_dir() else "the archive is damaged or cut short"
         remedy = "Copy or download it again."
         raise InputError(f"{what} ({error})", kind="unreadable", file=str(day), remedy=remedy) from error
+
+
+def _in_one(archive: Path) -> Iterator[tuple[bytes, str]]:
+    """Of an archive of all days; one in which the days are zips is not unpacked twice."""
+    is_empty = True
+    for _, data, place in packed_files(archive, lambda name: bool(STORY.fullmatch(name))):
+        is_empty = False
+        yield data, place
+    if is_empty:
+        raise InputError(
+            "there is no story (such as 2286newsML.xml) in this archive",
+            kind="missing-documents",
+            file=str(archive),
+            remedy="Unpack it; the zips of days that may be in it can stay as they are.",
+        )
 
 
 def _loose(day: Path) -> Iterator[tuple[bytes, str]]:

@@ -219,25 +219,40 @@ def _unpacked(table: Path) -> Iterator[Path]:
             raise
 
 
-def _taken_out(packed: Path, folder: Path, *, deeper: bool = True) -> Path:
-    """The table in a zip, laid into a folder; or the zip itself, if it is a spreadsheet."""
+def _taken_out(packed: Path, folder: Path) -> Path:
+    """The table in a zip, or in a zip within that, laid into a folder; or the zip itself, if it is a spreadsheet."""
     try:
         with zipfile.ZipFile(packed) as archive:
-            names = archive.namelist()
-            if _WORKBOOK in names:
-                return packed
-            zips = [name for name in names if name.lower().endswith(".zip")] if deeper else []
-            inside = [name for place in PLACES for name in names if f"/{name}".endswith(f"/{place}")] or zips
-            if inside:
-                copy = folder / Path(inside[0]).name
-                with archive.open(inside[0]) as source, copy.open("wb") as target:
-                    shutil.copyfileobj(source, target)
+            names = _names_in(archive)
+            found = packed if _WORKBOOK in names else _table_in(archive, folder)
+            zips = [name for name in names if name.lower().endswith(".zip")]
+            for name in zips if found is None else []:
+                with zipfile.ZipFile(_laid_out(archive, name, folder)) as inner:
+                    found = found or _table_in(inner, folder)
     except _UNREADABLE as error:
         raise _damaged("the zip is damaged or cut short", error) from error
-    if not inside:
+    if found is None:
         raise InputError(
             f"neither a spreadsheet nor a zip with {SPREADSHEET} in it; it holds: {listed(names)}",
             kind="missing-file",
             remedy="Unpack it, and give the folder.",
         )
-    return _taken_out(copy, folder, deeper=False) if inside is zips else copy
+    return found
+
+
+def _names_in(archive: zipfile.ZipFile) -> list[str]:
+    """What is in a zip, but for what a Macintosh adds to each file."""
+    return [name for name in archive.namelist() if not name.rpartition("/")[2].startswith("._")]
+
+
+def _table_in(archive: zipfile.ZipFile, folder: Path) -> Path | None:
+    names = _names_in(archive)
+    found = [name for place in PLACES for name in names if f"/{name}".endswith(f"/{place}")]
+    return _laid_out(archive, found[0], folder) if found else None
+
+
+def _laid_out(archive: zipfile.ZipFile, name: str, folder: Path) -> Path:
+    copy = folder / Path(name).name
+    with archive.open(name) as source, copy.open("wb") as target:
+        shutil.copyfileobj(source, target)
+    return copy
