@@ -456,6 +456,26 @@ def test_pipes_are_left_aside_and_broken_links_are_told(tickets: Path, folder: P
     assert names(result.finished) == ALL
 
 
+@pytest.mark.timeout(30)
+def test_a_pipe_that_is_named_is_refused(folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="a pipe or a device, which is no shard"):
+        find_shards([folder, tmp_path / "pipe"], tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["é" * 124 + ".txt", "a" * 249 + ".jsonl"])
+def test_a_name_that_is_too_long_is_a_failure_of_its_file_alone(
+    name: str, tickets: Path, folder: Path, tmp_path: Path
+) -> None:
+    write_documents(folder / name, TEXTS)
+    for finished in (ALL, []):
+        result = scored(tickets, folder, tmp_path / "out")
+        assert [(failed.error.kind, failed.error.file) for failed in result.failed] == [
+            ("bad-name", str(folder / name))
+        ]
+        assert names(result.finished) == finished
+
+
 def test_a_file_that_is_named_twice_is_one_shard(folder: Path, tmp_path: Path) -> None:
     inputs = [folder, folder.parent / "." / "in", folder / "deep" / ".." / "a.jsonl", folder / "a.jsonl"]
     assert names(find_shards(inputs, tmp_path / "out").shards) == ALL

@@ -314,6 +314,12 @@ def test_of_rows_that_are_not_trained_now_no_documents_are_needed_twice(tmp_path
     tables = '[tables.second]\nmethods = ["flat"]\ndata = ["other"]\n'
     text = table(more=tables).replace("methods", 'data = ["tiny"]\nmethods', 1).replace(DATA, DATA + second)
     everything = comparison(tmp_path, text)
+    write_documents(tmp_path / "other", 50)
+    changed = comparison(tmp_path, text, patterns=["first/*"]).data_keys
+    assert changed["tiny"] == everything.data_keys["tiny"]
+    assert changed["other"] != everything.data_keys["other"]
+    write_documents(tmp_path / "other")
+    everything = comparison(tmp_path, text)
     shutil.rmtree(tmp_path / "other")
     some = comparison(tmp_path, text, patterns=["first/*"])
     assert some.data_keys == everything.data_keys

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hitin import InputError, Taxonomy
-from hitin.calibration import Calibration
+from hitin.calibration import Calibration, LogOdds
 from hitin.decisions import Decisions, Policy
 from hitin.decisions.policies import POLICIES, WITH_THRESHOLDS
 from hitin.loading import Deciding
@@ -145,6 +145,32 @@ def test_another_policy_comes_with_what_was_tuned_for_it() -> None:
     assert decisions.with_options(policy="top-down", threshold=0.7).threshold == 0.7
     assert decisions.with_options(policy="consistent") == Decisions("consistent")
     assert decisions.with_options(stop=0.5) == Decisions("single-path", stop=0.5)
+
+
+def test_what_was_tuned_is_there_again_after_other_policies() -> None:
+    tuned = Calibration("temperature", (1.0, 4.0, 2.0))
+    plain = {"kind": "none", "temperatures": [], "curves": []}
+    others: dict[Policy, dict[str, Any]] = {
+        "raw": {"threshold": 0.6, "k": 3, "stop": 0.0, "calibration": plain},
+        "top-down": {"threshold": [0.1, 0.2, 0.3], "k": 3, "stop": 0.0},
+    }
+    first = Decisions("consistent", threshold=0.3, stop=0.1, calibration=tuned, others=others)
+    raw = Decisions.from_json(first.with_options(policy="raw", threshold=0.7).to_json(), "decisions.json")
+    assert (raw.threshold, raw.calibration) == (0.7, Calibration())
+    assert raw.with_options(policy="consistent") == first
+    assert raw.with_options(policy="top-down") == first.with_options(policy="top-down")
+    assert first.with_options(policy="top-down").calibration == tuned
+    assert raw.with_options(policy="consistent").with_options(policy="raw").threshold == 0.7
+
+
+def test_limits_go_by_probabilities_as_they_are_kept() -> None:
+    taxonomy, decisions = Taxonomy.from_paths([["a"]]), Decisions("single-path")
+    for hundredth in range(1, 100):
+        sure = LogOdds(np.ones((1, 1), dtype=np.float32), taxonomy, is_coherent=True)
+        sure.__dict__["probabilities"] = np.array([[hundredth / 100]], dtype=np.float32)
+        (limit,) = decisions.limits(sure, taxonomy)
+        assert limit == hundredth / 100
+        assert decisions.with_options(stop=limit).decide_odds(sure, taxonomy)[0].all()
 
 
 @pytest.mark.parametrize("policy", ["single-path", "top-k"])

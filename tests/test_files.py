@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hitin import InputError
-from hitin.compression import zstd
+from hitin.compression import recognise, zstd
 from hitin.errors import MissingExtraError
 from hitin.extras import need
 from hitin.files import LINE_LIMIT, Source
@@ -46,6 +46,13 @@ def test_compression_is_told_by_content_not_by_name(compression: str, suffix: st
         assert source.compression == compression
         assert source.suffix == ".txt"
         assert "".join(source.lines()) == TEXT
+
+
+def test_text_may_begin_as_compressed_data_does(write: Write) -> None:
+    assert lines_of(write("a.txt", "BZhang bought 9 shares")) == ["BZhang bought 9 shares"]
+    for level in range(1, 10):
+        for text in (b"", b"text"):
+            assert recognise(bz2.compress(text, level)[:8]) == "bzip2"
 
 
 @pytest.mark.parametrize("compression", COMPRESS)

@@ -233,7 +233,10 @@ def test_answers_may_go_to_a_file(model: Path, run: Run, write: Write, tmp_path:
     assert out.read_text(encoding="utf-8") == run("predict", model, file, "--with-text").stdout
     refused = run("predict", tmp_path / "no model", file, "--out", tmp_path)
     assert refused.exit_code == 2
-    assert "this is a directory" in refused.stderr
+    assert f"this is a folder, and the answers are one file\nName a file, such as {tmp_path}" in refused.stderr
+    misspelt = run("predict", tmp_path / "no model", tmp_path / "documets", "--out", tmp_path)
+    assert misspelt.exit_code == 2
+    assert "documets: there is no such file" in misspelt.stderr
 
 
 def test_an_output_that_cannot_show_a_name_gets_its_escape(model: Path) -> None:

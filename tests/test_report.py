@@ -198,6 +198,13 @@ def test_tables_that_do_not_fit_are_refused() -> None:
 # The files.
 
 
+def test_a_label_with_a_line_end_stays_in_its_cell_of_the_csv() -> None:
+    taxonomy = Taxonomy.from_nested({"A\rB": {"C\nD": {}}})
+    report = ReportBuilder(taxonomy).finish(Tally(taxonomy, blocks=0).scores(), about=About("one"))
+    table = [*csv.DictReader(io.StringIO(report.to_csv(), newline=""))]
+    assert [(row["label"], row["parents"]) for row in table] == [("A\rB", ""), ("C\nD", "A\rB")]
+
+
 def test_page_json_and_csv_say_the_same_numbers(tmp_path: Path) -> None:
     many = answers(60, 300)
     report = many.report(train_counts=np.arange(60))

@@ -174,6 +174,29 @@ def test_the_rest_of_a_request_that_goes_wrong_is_not_computed(held: Held) -> No
     assert batcher.waiting == 0
 
 
+def test_an_answer_that_there_is_no_room_for_ends_nothing_else(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parts of the one that is computed twice, since another of its batch failed, are not taken twice."""
+    joined = np.concatenate
+
+    def concatenate(parts: Sequence[Logits]) -> Logits:
+        whole = joined(parts)
+        if len(whole) == 3:
+            raise MemoryError
+        return whole
+
+    monkeypatch.setattr(np, "concatenate", concatenate)
+    batcher = Batcher(held, most=4, queue=100)
+    begun(batcher, held)
+    one, large, parted = batcher.submit(["one"]), batcher.submit(["a", "b", "c"]), batcher.submit(["d"] * 5)
+    held.gate.set()
+    assert (one.result(20) == scores(["one"])).all()
+    with pytest.raises(MemoryError):
+        large.result(20)
+    assert (parted.result(20) == scores(["d"] * 5)).all()
+    assert len(batcher.submit(["after"]).result(20)) == 1
+    batcher.close()
+
+
 @pytest.mark.parametrize("kind", ["batched", "unbatched"])
 def test_closing_answers_what_was_taken_and_takes_no_more(kind: str, held: Held) -> None:
     computing = computings(queue=100)[kind](held)

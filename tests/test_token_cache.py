@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from hitin.encoders import build_encoder, kept_numbers, numbers_of
 from hitin.encoders.bag import BagSettings
 from hitin.encoders.textrcnn import TextRCNNSettings
 from hitin.errors import InputError
+from hitin.locking import locked
 from hitin.model import Advance
 from hitin.tensor_files import load_tensors, save_tensors
 from hitin.token_cache import Judged, TokenCache, key_of, tidy, usual_folder
@@ -96,6 +98,43 @@ def test_of_those_that_want_the_same_judgement_at_once_one_works_it_out(tmp_path
         "waiting",
     ]
     assert judged(TokenCache(tmp_path), find)[1].tolist() == JUDGED[1].tolist()
+
+
+@pytest.mark.usefixtures("small")
+def test_where_nothing_can_be_kept_those_who_waited_work_it_out_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_cache, "_MOST_BYTES", 0)
+    watchers, both = [Notes() for _ in range(3)], Barrier(2, timeout=20)
+
+    def judge(watcher: Notes) -> Judged:
+        def find() -> Judged:
+            if watcher.notes:
+                both.wait()  # of two that took turns, the first would wait in vain
+            while sum(bool(each.notes) for each in watchers) < 2:
+                time.sleep(0.01)
+            return JUDGED
+
+        return judged(TokenCache(tmp_path, watcher), find)
+
+    with ThreadPoolExecutor(3) as pool:
+        assert all(found is JUDGED for found in pool.map(judge, watchers))
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.usefixtures("small")
+def test_who_stopped_is_not_waited_for_without_end_nor_by_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_cache, "_PATIENCE", 0.3)
+    watcher = Notes()
+    key = key_of(["judgements", "said"], ["text", "other"])
+    with ThreadPoolExecutor(1) as pool, locked(tmp_path / "turns" / key, "stopped"):
+        cache = TokenCache(tmp_path, watcher)
+        assert pool.submit(cache.judgements, lambda: "else", ["text"], 3, lambda: JUDGED).result(20) is JUDGED
+        assert not watcher.notes
+        assert pool.submit(judged, cache, lambda: JUDGED).result(20) is JUDGED
+        assert len(watcher.notes) == 1
 
 
 @pytest.mark.usefixtures("small")

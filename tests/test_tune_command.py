@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hitin import HierarchicalTextClassifier
+from hitin.export.exporting import export_model
 from hitin.model_folder import CARD, DECISIONS
 from hitin.validation_scores import FILE
 from tests.conftest import Run, Write
@@ -50,6 +51,22 @@ def test_the_table_shows_every_way_and_the_choice_is_written(model: Path, run: R
     assert decisions.policy == "top-down"
     assert decisions.describe() in result.stdout
     assert (model / CARD).read_text() != before
+
+
+def test_the_card_of_an_export_stays_one(model: Path, run: Run, write: Write) -> None:
+    folder = export_model(model).folder
+    before = (folder / CARD).read_text()
+    result = run("tune", folder, write("val.jsonl", jsonl(60)), "--policy", "top-down")
+    assert result.exit_code == 0, result.output
+    after = (folder / CARD).read_text()
+    assert after != before
+    assert [line for line in after.splitlines() if line.startswith("#")] == [
+        line for line in before.splitlines() if line.startswith("#")
+    ]
+    assert "labels.json" in after
+    refused = run("tune", folder)
+    assert refused.exit_code == 2
+    assert "an exported model keeps no scores of validation documents\nName a file" in refused.stderr
 
 
 def test_without_documents_those_of_the_training_are_taken(model: Path, run: Run) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hitin.ahead import Workers
@@ -11,7 +12,7 @@ from hitin.answers import Answers
 from hitin.compression import format_suffix
 from hitin.documents import Document, Keys, documents_in
 from hitin.errors import InputError
-from hitin.files import STANDARD_INPUT, FileProgress, Source
+from hitin.files import STANDARD_INPUT, FileProgress, Source, check_there, is_folder
 from hitin.live_input import LiveInput
 from hitin.model import documents_at_once
 from hitin.taxonomy import Taxonomy
@@ -26,7 +27,20 @@ _TABLES = (".csv", ".tsv", ".tab", ".parquet", ".xlsx", ".xls")
 
 
 def check_answers_file(path: str, files: Iterable[str]) -> None:
-    """Refuse a file that answers to a single stream cannot be written to, or are not looked for in, before the work."""
+    """Refuse a file that answers to a single stream cannot be written to, or are not looked for in, before the work.
+
+    Missing files of documents are told first: a folder of answers is right for a folder whose name was misspelt.
+    """
+    for file in files:
+        if file != STANDARD_INPUT:
+            check_there(file)
+    if is_folder(path):
+        raise InputError(
+            "this is a folder, and the answers are one file",
+            kind="directory",
+            file=path,
+            remedy=f"Name a file, such as {Path(path) / 'answers.jsonl'}.",
+        )
     suffix = format_suffix(path)
     if suffix in _TABLES:
         remedy = "Call it .jsonl."

@@ -1,7 +1,10 @@
 """What stands in a cell: a text, label names, or nothing; from JSON, tables, data frames and data sets."""
 
+import csv
+import io
 import json
 import re
+from collections.abc import Iterable
 
 from hitin.errors import InputError, shown
 from hitin.names import label_name
@@ -42,6 +45,14 @@ def whole_characters(text: str) -> str:
     except UnicodeEncodeError:
         return _HALVES.sub("\ufffd", text)
     return text
+
+
+def csv_line(cells: Iterable[object]) -> str:
+    """A line of a CSV file. What holds a carriage return is quoted, which Python's writer leaves out."""
+    line, cells = io.StringIO(newline=""), list(cells)
+    has_return = any(isinstance(cell, str) and "\r" in cell for cell in cells)
+    csv.writer(line, lineterminator="\n", quoting=csv.QUOTE_ALL if has_return else csv.QUOTE_MINIMAL).writerow(cells)
+    return line.getvalue()
 
 
 def labels_of(value: object) -> tuple[str, ...]:

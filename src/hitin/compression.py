@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import sys
 import zipfile
 import zlib
@@ -16,7 +17,12 @@ from typing import Any
 from hitin.extras import need
 
 SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
-MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+_MAGIC = {
+    re.compile(rb"\x1f\x8b"): "gzip",
+    re.compile(rb"BZh[1-9](1AY&|\x17rE8)"): "bzip2",  # of data, or of none; a text may begin with BZh
+    re.compile(rb"\xfd7zXZ\x00"): "xz",
+    re.compile(rb"\x28\xb5\x2f\xfd"): "zstd",
+}
 
 ZIP = b"PK\x03\x04"
 """How a zip archive begins, and a spreadsheet, which is one."""
@@ -27,7 +33,7 @@ _ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
 def recognise(head: bytes) -> str | None:
     """The compression of a file that begins with these bytes."""
-    return next((name for mark, name in MAGIC.items() if head.startswith(mark)), None)
+    return next((name for mark, name in _MAGIC.items() if mark.match(head)), None)
 
 
 def of_path(path: str | Path) -> str | None:

@@ -63,22 +63,24 @@ def name_of(path: str | Path) -> str:
 class Source:
     """A file opened for reading: decompressed, its encoding known, its lines counted. `-` is standard input."""
 
+    names_encoding = True
+
     def __init__(
         self,
         path: str | Path,
         *,
         encoding: str | None = None,
-        can_be_told: bool = True,
+        names_encoding: bool = True,
         limit: int = LINE_LIMIT,
         member: Callable[[list[str]], str] | None = None,
     ) -> None:
-        """`can_be_told`: whether the user has a way to name the encoding, which errors then advise.
+        """`names_encoding`: whether a user can name the encoding, which errors then advise.
 
         `member` names the file of a zip archive that is read, among all that are in it; without, none is.
         """
         self.name = name_of(path)
         self.limit = limit
-        self.can_be_told = can_be_told
+        self.names_encoding = names_encoding
         self.line = 0
         self.compression: str | None = None
         self._file = _open(path)
@@ -227,7 +229,7 @@ class Source:
             kind="not-utf-8",
             line=self.line or None,
             remedy="Save the file as UTF-8"
-            + (", or name its encoding, for example --encoding windows-1252." if self.can_be_told else "."),
+            + (", or name its encoding, for example --encoding windows-1252." if self.names_encoding else "."),
         )
 
     def _refuse_what_is_no_text(self) -> None:
@@ -252,7 +254,7 @@ class Source:
                 "the file looks like UTF-16 without a byte order mark",
                 kind="not-utf-8",
                 remedy="Name its encoding: --encoding utf-16-le or --encoding utf-16-be."
-                if self.can_be_told
+                if self.names_encoding
                 else "Save it as UTF-8.",
             )
         return "utf-8"

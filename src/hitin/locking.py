@@ -29,14 +29,14 @@ def locked(folder: Path, doing: str, *, patience: float = 0.0) -> Iterator[None]
 
 
 @contextmanager
-def locked_for_now(folder: Path, doing: str) -> Iterator[None]:
+def locked_for_now(folder: Path, doing: str, *, patience: float = 0.0) -> Iterator[None]:
     """`locked`, and nothing of it stays, nor of folders made for it alone. Who has it already may go in again."""
     if folder.resolve() in _MINE.get():
         yield
         return
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
-        with locked(folder, doing):
+        with locked(folder, doing, patience=patience):
             before = _MINE.set(_MINE.get() | {folder.resolve()})
             try:
                 yield
@@ -60,6 +60,8 @@ def _taken(folder: Path) -> IO[bytes] | None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK).open("ab")
+    except FileNotFoundError:  # who had it before has removed the folder just now
+        return None
     except OSError as error:
         raise unwritable(folder / LOCK, error) from error
     if _is_mine(file) and _is_there_still(folder, file):

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import math
 import os
 import re
 import time
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hitin.errors import InputError
-from hitin.locking import locked
+from hitin.locking import locked_for_now
 from hitin.model import Advance
 from hitin.tensor_files import load_tensors, save_tensors
 from hitin.tokens import Ragged
@@ -42,6 +41,7 @@ _OLDEST = 30 * 24 * 3600  # seconds without use
 _TURNS = "turns"
 """The folder of the locks of those who wait for each other."""
 _JUDGING = "judging documents"
+_PATIENCE = 1800.0  # seconds: another process may have been stopped
 _OURS = re.compile(r"[0-9a-f]{32}\.safetensors")
 
 
@@ -125,16 +125,17 @@ class TokenCache:
 
     @contextlib.contextmanager
     def _one_at_a_time(self, path: Path | None) -> Iterator[None]:
-        """Wait for the process that makes this file; now and then for that of another: there are sixteen locks."""
+        """Wait for the process that makes this file. If nothing comes of that, all who waited go on by themselves."""
         with contextlib.ExitStack() as stack:
             if path is not None and self.writes and not path.is_file():
-                folder = path.parent / _TURNS / path.name[0]
+                turn = path.parent / _TURNS / path.stem
                 try:
-                    stack.enter_context(locked(folder, _JUDGING))
-                except InputError as error:
+                    stack.enter_context(locked_for_now(turn, _JUDGING))
+                except InputError as error:  # also of a folder that takes no lock
                     if error.kind == "busy-folder":
                         self.watcher.note("waiting for another process, whose linear models judge the same documents")
-                        stack.enter_context(locked(folder, _JUDGING, patience=math.inf))
+                        with contextlib.suppress(InputError), locked_for_now(turn, _JUDGING, patience=_PATIENCE):
+                            pass
             yield
 
     def _path(self, said: tuple[str, Callable[[], object]], texts: Sequence[str]) -> Path | None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hitin.compression import MAGIC
+from hitin.compression import recognise
 from hitin.damage import AGAIN, damaged
 
 MOST_TEXT = 2**28
@@ -35,7 +35,7 @@ def check_text(path: Path, remedy: str = AGAIN) -> None:
         raise damaged(path, f"this file of the model has more than {MOST_TEXT // 2**20} MiB", remedy)
     with path.open("rb") as file:
         first = file.read(8)
-    if first.startswith(tuple(MAGIC)):
+    if recognise(first):
         raise damaged(path, "this file of the model is compressed, as none that hitin writes", remedy)
 
 

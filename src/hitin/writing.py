@@ -65,7 +65,8 @@ def check_writable(path: str | Path) -> None:
             raise IsADirectoryError(errno.EISDIR, "this is a directory")
         if not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a directory")
-        if not os.access(folder, os.W_OK | os.X_OK) and not Path(path).exists():
+        is_special = Path(path).exists() and not Path(path).is_file()
+        if not os.access(folder, os.W_OK | os.X_OK) and not is_special:
             raise PermissionError(errno.EACCES, f"{folder} cannot be written to")
     except OSError as error:
         raise unwritable(path, error) from error

@@ -4,6 +4,7 @@ So many may finish at once, on several machines, and none waits for another. A f
 believed, nor are answers that are not those it tells of. Answers of which none tells are someone else's file.
 """
 
+import errno
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -13,6 +14,7 @@ from typing import Any
 
 from hitin.bulk.shards import Shard
 from hitin.errors import InputError
+from hitin.files import is_there
 from hitin.model_folder import checksum_of, remove_tree
 from hitin.trust import unique_json
 from hitin.writing import check_folder, remove_leftovers, replacing, unwritable, write_text
@@ -79,7 +81,7 @@ class Ledger:
             if was_begun:
                 self._check(path)
             for shard in shards:
-                if (self.out / shard.name).exists() and not (was_begun and self.has_record(shard)):
+                if is_there(self.out / shard.name) and not (was_begun and self.has_record(shard)):
                     raise _in_the_way(self.out / shard.name)
         if not path.exists():
             write_text(path, [json.dumps(self.asked, indent=2) + "\n"])
@@ -92,7 +94,7 @@ class Ledger:
         return found if self._is_of(found, Path(shard.file)) and self.is_whole(found) else None
 
     def has_record(self, shard: Shard) -> bool:
-        return self._path(shard.name).exists()
+        return is_there(self._path(shard.name))
 
     def is_whole(self, record: Finished) -> bool:
         """Whether the answers are those that were written."""
@@ -173,7 +175,8 @@ def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise unwritable(path, error) from error
+        if error.errno != errno.ENAMETOOLONG:  # as no file is called
+            raise unwritable(path, error) from error
 
 
 def _difference(before: object, now: Mapping[str, Any]) -> str:

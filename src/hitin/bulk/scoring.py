@@ -10,7 +10,7 @@ from hitin.answering import answer_records
 from hitin.answers import Answers
 from hitin.bulk.ledger import Failed, Finished, Ledger, Stamp
 from hitin.bulk.request import Request
-from hitin.bulk.shards import Shard
+from hitin.bulk.shards import Shard, check_name
 from hitin.bulk.writers import writing
 from hitin.compression import format_suffix
 from hitin.documents import Document
@@ -32,6 +32,7 @@ def score_shard(
 ) -> Outcome:
     """Answer the documents of a shard, unless that is done. What is wrong with its file is its own failure only."""
     try:
+        check_name(shard)
         return ledger.finished(shard) or _scored(shard, request, answers, ledger, advance)
     except InputError as error:
         if error.kind in OF_ALL:

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from hitin.answering import TEXT_SUFFIX
 from hitin.compression import format_suffix, of_path
 from hitin.errors import InputError, listed, shown
-from hitin.files import STANDARD_INPUT
+from hitin.files import STANDARD_INPUT, is_there
 from hitin.option_values import bad_option
 from hitin.records import SUFFIXES
 
@@ -18,6 +18,8 @@ AnswerFormat = Literal["auto", "jsonl", "parquet"]
 
 _KNOWN = (*SUFFIXES, TEXT_SUFFIX)
 _PARQUET = ".parquet"
+_LONGEST = 255 - len(".json")  # bytes of a name, on most file systems, that leave room for that of a record
+_NO_PIPES = "Name a folder or files, or leave out --engine."
 
 
 @dataclass(frozen=True)
@@ -122,11 +124,21 @@ def _size(path: Path) -> int:
         return 0
 
 
+def check_name(shard: Shard) -> None:
+    """Whether files may be called as its answers are, and as the record of them is."""
+    if len(os.fsencode(PurePosixPath(shard.name).name)) > _LONGEST:
+        raise InputError(
+            "the name is too long for a file of answers", kind="bad-name", file=shard.file, remedy="Rename it."
+        )
+
+
 def _check_apart(given: Path, out: Path) -> None:
     if str(given) == STANDARD_INPUT:
-        raise bad_option("standard input is no shard", "Name a folder or files, or leave out --engine.")
-    if not given.exists():
+        raise bad_option("standard input is no shard", _NO_PIPES)
+    if not is_there(given):
         raise InputError("there is no such file or folder", kind="missing-file", file=str(given), remedy="Check it.")
+    if not given.is_file() and not given.is_dir():  # what was read of it is gone when its answers are looked at
+        raise bad_option(f"{given} is a pipe or a device, which is no shard: it can be read once only", _NO_PIPES)
     if given.is_dir() and out.resolve().is_relative_to(given.resolve()):
         raise InputError(
             "the answers would lie among the documents",

@@ -7,8 +7,10 @@ from rich.table import Table
 from rich.text import Text
 
 from hitin.decisions import DecisionSettings, Row, Tuned
-from hitin.errors import counted
+from hitin.errors import InputError, counted
 from hitin.estimator import HierarchicalTextClassifier
+from hitin.export.card import export_card
+from hitin.export.model import OnnxModel
 from hitin.files import FileProgress
 from hitin.inputs import Documents, check_labelled
 from hitin.labelled import Reading, read_labelled
@@ -42,6 +44,13 @@ def tune_model(
 ) -> Tuned:
     """Choose the decisions anew."""
     if documents is None:
+        if isinstance(classifier.model_, OnnxModel):
+            raise InputError(
+                "an exported model keeps no scores of validation documents",
+                kind="missing-file",
+                file=folder,
+                remedy="Name a file of labelled documents to tune on.",
+            )
         path = Path(folder)
         scores = load_validation(path, classifier.taxonomy_, fingerprint_of(path))
         return classifier.tune_scores(scores, settings, watcher)
@@ -55,7 +64,14 @@ def decisions_file(folder: str) -> Path:
 def save_decisions(classifier: HierarchicalTextClassifier, folder: str) -> None:
     """Write them into the model, and its card anew."""
     write_text(decisions_file(folder), [classifier.decisions_.to_json()])
-    write_text(Path(folder) / CARD, [model_card(classifier)])
+    write_text(Path(folder) / CARD, [_card(classifier)])
+
+
+def _card(classifier: HierarchicalTextClassifier) -> str:
+    model = classifier.model_
+    if isinstance(model, OnnxModel):
+        return export_card(classifier.taxonomy_, model.run, classifier.decisions_, int8=model.int8)
+    return model_card(classifier)
 
 
 def warnings_of(tuned: Tuned) -> Iterator[str]:

@@ -66,7 +66,10 @@ def prepare(
     trained_on = {name for table in wanted.tables if table.rows for name in table.data} if trains else set()
     keys, warnings = {}, []
     for data in used:
-        keys[data.name], told = _key(data, plan.file, folder, progress, data.name in trained_on, writes)
+        known = None if data.name in trained_on else _known_key(folder, data)
+        keys[data.name], told = (
+            (known, ()) if known and not trains else _key(data, plan, folder, progress, known, writes)
+        )
         warnings += [f"{data.name}: {message}" for message in told]
     cells = cells_of(plan, folder, keys)
     rows = [row for table in wanted.tables for row in table.rows]
@@ -89,18 +92,23 @@ def _folder_of(file: str | Path) -> Path:
     return folder
 
 
+def _known_key(folder: Path, data: DataSet) -> str | None:
+    """That of the documents as they were read last: results can be looked at where they are no more."""
+    known = read_json(data_file(folder, data.name)) or {}
+    return str(known["key"]) if "key" in known else None
+
+
 def _key(
-    data: DataSet, file: str, folder: Path, progress: FileProgress | None, trains: bool, writes: bool
+    data: DataSet, plan: Plan, folder: Path, progress: FileProgress | None, known: str | None, writes: bool
 ) -> tuple[str, tuple[str, ...]]:
-    """Results can be looked at where the documents are not."""
-    known = None if trains else read_json(data_file(folder, data.name))
-    if known and "key" in known:
-        return str(known["key"]), ()
+    """That of the documents as they are now; where they are not, the one that is known, if it will do."""
     try:
         return settle_data(data, folder, progress, writes=writes)
     except InputError as error:
         if error.kind == "missing-file":
-            named = f"It is named in [data.{data.name}] of {file}, where paths are relative to that file."
+            if known:
+                return known, ()
+            named = f"It is named in [data.{data.name}] of {plan.file}, where paths are relative to that file."
             error.remedy = f"{error.remedy}\n{named}" if error.remedy else named
         raise
 

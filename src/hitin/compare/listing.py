@@ -1,10 +1,10 @@
 """Every number of a comparison as a line of a CSV file: for figures and statistics of one's own."""
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
+from hitin.cells import csv_line
 from hitin.compare.results import COSTS, WAYS, Entry, Line, Results, Value, View, Way
 from hitin.compare.statistics import METRICS
 
@@ -42,13 +42,9 @@ Cells = dict[str, object]
 
 def to_csv(results: Results) -> str:
     """A line for each table, way, data set, row, score or cost: of every seed, and of their mean."""
-    out = io.StringIO(newline="")
-    writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
-    for view in results.views:
-        for line in _view_lines(view):
-            writer.writerow({name: _shown(value) for name, value in line.items()})
-    return out.getvalue()
+    lines = (line for view in results.views for line in _view_lines(view))
+    rows = ([_shown(line.get(name)) for name in COLUMNS] for line in lines)
+    return "".join(map(csv_line, chain([COLUMNS], rows)))
 
 
 def _shown(value: object) -> object:

@@ -38,7 +38,7 @@ def read_lists(folder: Path | None) -> dict[int, Listed]:
     files = _find_lists(folder)
     articles: dict[int, Listed] = {}
     for split, path in files.items():
-        with Source(path, can_be_told=False) as source:
+        with Source(path, names_encoding=False) as source:
             entries = list(_entries(source))
             if not entries:
                 raise source.error(

@@ -117,7 +117,7 @@ def read_articles(
 
 def read_labels(path: Path, note: Note = lambda _: None) -> frozenset[str]:
     """The labels that a file names, each a path from `Top` on: a list, a taxonomy in lines with tabs, or counts."""
-    with Source(path, can_be_told=False) as source:
+    with Source(path, names_encoding=False) as source:
         found = frozenset(label for line in source.lines() for label in _labels_in(line, source))
     if not found:
         raise InputError("there is no label in this file", kind="no-labels", file=str(path), remedy=_PATHS)

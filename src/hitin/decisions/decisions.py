@@ -160,7 +160,7 @@ class Decisions:
         changes: dict[str, Any] = {"threshold": threshold, "k": k, "stop": stop}
         changes = {name: value for name, value in changes.items() if value is not None}
         if policy is not None and policy != self.policy:
-            usual = {"policy": policy, "threshold": 0.5, "k": 3, "stop": 0.0}
+            usual = {"policy": policy, "threshold": 0.5, "k": 3, "stop": 0.0, "others": self._others_of(policy)}
             changes = usual | _from_plain(self.others.get(policy, {})) | changes
         found = replace(self, **changes)
         if threshold is not None and found.policy not in WITH_THRESHOLDS:
@@ -171,6 +171,13 @@ class Decisions:
         if k is not None and found.policy != "top-k":
             raise _bad(f"the policy {found.policy} has no k", "Leave it out, or choose the policy top-k.")
         return found
+
+    def _others_of(self, policy: Policy) -> dict[Policy, Mapping[str, Any]]:
+        """`others` of another policy, this one among them; a calibration that went without saying is said."""
+        calibration = self.calibration.to_json()
+        own = {"threshold": self.threshold, "k": self.k, "stop": self.stop}
+        others = {**self.others, self.policy: own}
+        return {name: {"calibration": calibration, **values} for name, values in others.items() if name != policy}
 
     def uncalibrated(self) -> "Decisions":
         """The same on the model's own probabilities. What was tuned is left aside, for other policies too, which may
@@ -237,8 +244,9 @@ def log_odds_of(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _sure(wanted: Given, odds: LogOdds, stop: float | NDArray[np.float64], taxonomy: Taxonomy) -> Given:
-    """What is wanted and, with all that is above it, probable enough."""
-    return wanted & without_orphans(odds.probabilities >= stop, taxonomy)
+    """What is wanted and, with all that is above it, probable enough: as exactly as probabilities are known."""
+    least = np.asarray(stop, dtype=odds.probabilities.dtype)
+    return wanted & without_orphans(odds.probabilities >= least, taxonomy)
 
 
 def _from_plain(values: Mapping[str, Any]) -> dict[str, Any]:

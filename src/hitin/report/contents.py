@@ -1,7 +1,5 @@
 """`Report`: all that a report says, as a page, as JSON and as a table of the labels."""
 
-import csv
-import io
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -13,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitin import __version__
-from hitin.cells import whole_characters
+from hitin.cells import csv_line, whole_characters
 from hitin.errors import InputError
 from hitin.files import is_same
 from hitin.metrics import Counts, Difference, Scores
@@ -137,12 +135,8 @@ class Report:
 
     def to_csv(self) -> str:
         """A table of the labels; several parents of a label are joined with a bar."""
-        out = io.StringIO(newline="")
         rows = [{**asdict(row), "parents": " | ".join(row.parents)} for row in self.labels]
-        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return whole_characters(out.getvalue())
+        return whole_characters("".join(map(csv_line, (rows[0], *(row.values() for row in rows)))))
 
     def to_html(self) -> str:
         """One page that loads nothing else."""

@@ -45,7 +45,8 @@ class _Asked:
 
     texts: Sequence[str]
     answer: "Future[Logits]" = field(default_factory=Future)
-    parts: list[Logits] = field(default_factory=list)
+    parts: dict[int, Logits] = field(default_factory=dict)
+    """What is computed, by the place of its first text."""
     taken: int = 0
 
     @property
@@ -58,6 +59,7 @@ class _Share:
     """Some texts of a request that are in a batch."""
 
     asked: _Asked
+    start: int
     texts: Sequence[str]
 
 
@@ -123,7 +125,8 @@ class Batcher:
                 self._fail(shares[0], error)
                 return
             for share in shares:
-                self._compute([share])
+                if not share.asked.answer.done():
+                    self._compute([share])
 
     def _next(self) -> list[_Share]:
         """The next batch: the oldest request first. Nothing when all is done."""
@@ -144,20 +147,22 @@ class Batcher:
         if asked.answer.cancelled():
             self._texts -= asked.left
             return []
-        some = asked.texts[asked.taken : asked.taken + room]
+        start, some = asked.taken, asked.texts[asked.taken : asked.taken + room]
         asked.taken += len(some)
         self._texts -= len(some)
         if asked.left:
             self._waiting.append(asked)  # behind the others
-        return [_Share(asked, some)]
+        return [_Share(asked, start, some)]
 
     def _answer(self, shares: Sequence[_Share], logits: Logits) -> None:
         start = 0
         for share in shares:
             asked, end = share.asked, start + len(share.texts)
-            asked.parts.append(logits[start:end])
-            if sum(map(len, asked.parts)) == len(asked.texts) and _is_wanted(asked.answer):
-                asked.answer.set_result(np.concatenate(asked.parts))
+            asked.parts[share.start] = logits[start:end]
+            if sum(map(len, asked.parts.values())) == len(asked.texts):
+                whole = np.concatenate([asked.parts[place] for place in sorted(asked.parts)])
+                if _is_wanted(asked.answer):  # from here on nothing may fail
+                    asked.answer.set_result(whole)
             start = end
 
     def _fail(self, share: _Share, error: BaseException) -> None:

@@ -178,7 +178,7 @@ def _read_edges(builder: TaxonomyBuilder, source: Source) -> None:
                 f"these look like documents, with the columns {listed(cells)}",
                 kind="bad-taxonomy",
                 line=line,
-                remedy="The taxonomy comes first: hitin check TAXONOMY DOCUMENTS ... "
+                remedy="The taxonomy comes first, then the documents. "
                 "If labels are paths, hitin taxonomy DOCUMENTS makes one.",
             )
         if len(cells) > width and not any(cells[width:]):  # empty cells at the end are no harm

@@ -1,12 +1,11 @@
 """Taxonomies to files that read back as the same taxonomy."""
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from hitin.cells import csv_line
 from hitin.compression import format_suffix
 from hitin.errors import InputError, shown
 from hitin.names import ROOT
@@ -75,11 +74,7 @@ def _edge_lines(taxonomy: Taxonomy, root: str) -> Iterator[str]:
 
 
 def _csv_lines(taxonomy: Taxonomy, root: str) -> Iterator[str]:
-    for pair in _edge_names(taxonomy, root):
-        line = io.StringIO()
-        has_return = any("\r" in name for name in pair)  # which the writer would leave unquoted
-        csv.writer(line, lineterminator="\n", quoting=csv.QUOTE_ALL if has_return else csv.QUOTE_MINIMAL).writerow(pair)
-        yield line.getvalue()
+    yield from map(csv_line, _edge_names(taxonomy, root))
 
 
 def _json_lines(taxonomy: Taxonomy, _: str) -> Iterator[str]:
