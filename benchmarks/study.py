@@ -160,11 +160,11 @@ def _gain(line: Line, data: str, metric: str) -> float:
     return tuned - half
 
 
-def told_trees(view: View) -> Iterator[str]:
-    """The structural entropy of each row's coding tree beside what it scores."""
+def told_trees(view: View, folder: Path) -> Iterator[str]:
+    """The structural entropy of each row's coding tree beside what it scores. The label trees are kept with results."""
     yield "| | | K | entropy, bits | auto, micro / macro | 0.5, micro / macro |\n|---|---|---|---|---|---|"
     for data in view.data:
-        taxonomy = Taxonomy.read(data.taxonomy)
+        taxonomy = Taxonomy.read(folder / "data" / f"{data.name}.taxonomy.tsv")
         for line in view.lines:
             method = line.row.run.method
             if isinstance(method, HiTINSettings):
@@ -263,9 +263,9 @@ def told(studies: Studies, kind: str, place: Place) -> str:
     view = studies.view(*place)
     if kind == "against":
         return "\n".join(told_against(view, studies.scores(place[0])))
-    if kind == "rare":
-        return "\n".join(told_rare(view, studies.kept(place[0])))
-    return "\n".join({"scores": told_scores, "orders": told_orders, "trees": told_trees}[kind](view))
+    if kind in ("rare", "trees"):
+        return "\n".join({"rare": told_rare, "trees": told_trees}[kind](view, studies.kept(place[0])))
+    return "\n".join({"scores": told_scores, "orders": told_orders}[kind](view))
 
 
 class Page(NamedTuple):

@@ -76,11 +76,12 @@ def _command(name: str, command: Any, function: Any) -> Iterator[str]:
         [name, *(_argument(each) for each in arguments), *(f"{_long(each)} ..." for each in _needed(options))]
     )
     yield from ("", f"## `{words}`", "")
+    bar = r"\|"  # in a table
     about, _, examples = (inspect.getdoc(function) or "").partition("Examples:")
     yield about.strip()
     yield from ("", "| argument or option | usual | |", "|---|---|---|")
     for each in arguments:
-        yield f"| `{_argument(each)}` | | {_cell(each.help)} |"
+        yield f"| `{_argument(each).replace('|', bar)}` | | {_cell(each.help)} |"
     for each in options:
         names = ", ".join(f"`{option}`" for option in (*each.opts, *each.secondary_opts))
         yield f"| {names} | {_usual(each)} | {_cell(each.help, _choices(hints.get(each.name)))} |"

@@ -121,11 +121,14 @@ def test_scores_and_orders_in_the_page_of_the_study_are_those_that_were_measured
         assert (PAGE.parent / study.FOLDER / picture.name).exists(), picture.name
 
 
-def test_trees_in_the_page_of_the_study_have_the_entropy_that_is_said(studies: study.Studies, shared: Path) -> None:
-    if not (studies.folder / "data").exists():
-        (studies.folder / "data").symlink_to(shared)
+def test_trees_in_the_page_of_the_study_have_the_entropy_that_is_said(studies: study.Studies) -> None:
     page = PAGE.read_text()
     assert study.refreshed(page, studies, ["trees"]).text == page
+
+
+def test_label_trees_that_are_kept_are_those_of_the_sets(shared: Path) -> None:
+    for kept in (REPOSITORY / "benchmarks" / "results" / "studies").rglob("*.taxonomy.tsv"):
+        assert kept.read_bytes() == (shared / kept.name.removesuffix(".taxonomy.tsv") / "taxonomy.tsv").read_bytes()
 
 
 @pytest.mark.slow
