@@ -1,12 +1,16 @@
 """Helpers of all tests: files in a temporary folder, the command through its runner, the shared data."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 # One thread a test process, and its children: several of them run side by side. Before torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HITIN_CACHE"] = "off"  # of the user, which tests leave alone
+# Tests interrupt what they run, and a shell lets what it runs in the background ignore that: `make test &`.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest
 from hypothesis import settings

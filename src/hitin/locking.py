@@ -57,17 +57,21 @@ def is_lock(path: Path) -> bool:
 
 def _taken(folder: Path) -> IO[bytes] | None:
     """A folder's lock, kept from other processes as long as it is open; `None` where one of them has it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / LOCK).open("ab")
-    except FileNotFoundError:  # who had it before has removed the folder just now
-        return None
-    except OSError as error:
-        raise unwritable(folder / LOCK, error) from error
+    file = _lock_of(folder)
     if _is_mine(file) and _is_there_still(folder, file):
         return file
     file.close()
     return None
+
+
+def _lock_of(folder: Path, tries: int = 10) -> IO[bytes]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return (folder / LOCK).open("ab")
+    except OSError as error:
+        if tries > 1 and isinstance(error, (FileNotFoundError, FileExistsError)):  # removed just now by who had it
+            return _lock_of(folder, tries - 1)
+        raise unwritable(folder / LOCK, error) from error
 
 
 def _is_mine(file: IO[bytes]) -> bool:
