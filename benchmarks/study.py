@@ -43,7 +43,7 @@ DECIDED: dict[Way, str] = {"tuned": "auto", "half": "0.5"}
 BASELINE = "flat"
 FOLDER = "pictures"
 FIGURES = {
-    "parameters": ("macro_f1-parameters",),
+    "parameters": ("micro_f1-parameters", "macro_f1-parameters"),
     "sizes": ("trainable_parameters",),
     "heights": ("micro_f1-height", "macro_f1-height"),
 }

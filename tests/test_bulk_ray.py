@@ -102,10 +102,11 @@ def test_a_worker_tells_what_concerns_all_and_ray_does_not_try_it_again(
 
 def test_an_address_at_which_no_one_answers_is_told(tickets: Path, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("RAY_gcs_rpc_server_reconnect_timeout_s", "1")
-    given = write_shards(tmp_path / "in", 1, 1)
+    given, before = write_shards(tmp_path / "in", 1, 1), signal.getsignal(signal.SIGTERM)
     with pytest.raises(InputError) as error:
         score_folder(Request(str(tickets)), [given], tmp_path / "out", engine="ray", cluster=Cluster("no such address"))
     assert error.value.kind == "no-ray"
+    assert signal.getsignal(signal.SIGTERM) is before  # which Ray has set
 
 
 def test_without_ray_the_extra_is_named_and_earlier_answers_stay(

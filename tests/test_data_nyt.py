@@ -210,11 +210,11 @@ def test_what_ends_in_digits_is_no_article_for_that(entry: str, tmp_path: Path) 
 @pytest.mark.parametrize("entry", ['"{}",', "/any/where/data/{}", ".\\data\\{}"])
 def test_lists_may_have_paths_of_any_kind(entry: str, tmp_path: Path) -> None:
     articles = read_lists(lists(tmp_path / "ids", entry))
-    assert [(number, one.split, one.when) for number, one in articles.items()] == [
-        (1, "train", "1987/01"),
-        (2, "train", "1987/01"),
-        (203, "val", "1987/02"),
-        (1855670, "test", "2007/06"),
+    assert [(number, one.splits, one.when) for number, one in articles.items()] == [
+        (1, ("train",), "1987/01"),
+        (2, ("train",), "1987/01"),
+        (203, ("val",), "1987/02"),
+        (1855670, ("test",), "2007/06"),
     ]
 
 
@@ -226,6 +226,21 @@ def test_lists_of_names_alone_are_looked_for_in_all_months(tmp_path: Path) -> No
     (folder / "idnewnyt_test.json").write_text("1855670.xml\n")
     write_nyt(archive(tmp_path / "in"), folder, tmp_path / "out")
     assert [*found(tmp_path / "out")["test"]] == ["1855670"]
+
+
+def test_an_article_of_several_lists_is_in_each_and_that_is_told(tmp_path: Path) -> None:
+    """As in the published lists, which the paper's counts are of."""
+    folder, ids = archive(tmp_path / "in"), lists(tmp_path / "ids")
+    with (ids / "nyt_test.txt").open("a") as file:
+        file.write("Nytimes/1987/0000001.xml\n1987/02/11/0000203.xml\n1855670\n")
+    notes: list[str] = []
+    written = write_nyt(folder, ids, tmp_path / "out", note=notes.append)
+    assert written.documents == (2, 1, 4)
+    numbers = [document.id for document in read_documents(tmp_path / "out" / "test.jsonl")]
+    assert numbers == ["0000001", "0000203", "1855670", "1855670"]
+    assert found(tmp_path / "out")["train"] == expected({"Top/News", SPORTS, FOOTBALL, WORLD})["train"]
+    assert notes[0].startswith("articles that are listed more than once, and written as often: 3 (first 1987/01/01/00")
+    assert "0000001.xml, for train and test). Of those in the test list, 2 are not unseen" in notes[0]
 
 
 def test_months_that_no_list_names_are_not_read(tmp_path: Path) -> None:
@@ -326,7 +341,6 @@ def test_a_list_that_is_missing_or_may_be_two_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said", "line"),
     [
-        ("1987/02/11/0000203.xml\n1987/01/01/0000001.xml\n", "listed twice, for train and for val", 2),
         ("1987/02/11/0000203.xml\nno article\n", "'no article' names no article", 2),
         ('["0000203.xml"', "no list of JSON", None),
         ('["0000203.xml",\n"oops"]', "'oops' names no article", None),

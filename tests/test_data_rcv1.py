@@ -203,6 +203,8 @@ def test_the_archive_of_all_days_is_read_as_it_is(name: str, tmp_path: Path) -> 
     write_rcv1(folder, tmp_path / "beside")  # what was unpacked is taken, and no story comes twice
     shutil.rmtree(folder / "disc1")
     shutil.rmtree(folder / "disc2")
+    with tarfile.open(folder / "a-rcv1-appendices.tar.gz", "w:gz") as packed:
+        packed.add(folder / TOPICS, TOPICS)
     write_rcv1(folder, tmp_path / "out")
     assert found(tmp_path / "out") == found(tmp_path / "beside") == expected()
     whole = (folder / name).read_bytes()
@@ -329,6 +331,13 @@ def test_a_list_that_has_no_numbers_is_told_what_it_should_have(entry: str, tmp_
     error = refused(discs(tmp_path / "in"), tmp_path / "out", tmp_path / "ids")
     assert "the number of a story on each line" in str(error)
     assert (error.file, error.line) == (str(tmp_path / "ids"), 1)
+
+
+def test_a_list_of_a_single_story_leaves_none_to_train_on_and_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "ids").write_text("2286\n")
+    error = refused(discs(tmp_path / "in"), tmp_path / "out", tmp_path / "ids")
+    assert "all of them would be held for validation" in error.message
+    assert error.file == str(tmp_path / "ids")
 
 
 def test_a_missing_list_of_training_stories_is_named(tmp_path: Path) -> None:

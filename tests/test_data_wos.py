@@ -163,6 +163,15 @@ def test_the_distribution_may_be_a_folder_or_a_zip(tmp_path: Path) -> None:
             other.writestr("X.txt", "texts")
         archive.write(packed, "set/WebOfScience.zip")
     assert wos(tmp_path / "all.zip") == expected
+    for others in (("a.zip", "set/WebOfScience.zip"), ("set/WebOfScience.zip", "z.zip")):  # what is not needed
+        with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+            for name in others:
+                archive.writestr(name, packed.read_bytes() if name.startswith("set") else b"no zip at all")
+        assert wos(tmp_path / "all.zip") == expected
+    with zipfile.ZipFile(tmp_path / "none.zip", "w") as archive:
+        archive.writestr("WebOfScience.zip", packed.read_bytes()[:-200])
+    with pytest.raises(InputError, match="the zip is damaged or cut short"):
+        wos(tmp_path / "none.zip")
     with zipfile.ZipFile(tmp_path / "none.zip", "w") as archive:
         archive.write(tmp_path / "all.zip", "deeper/all.zip")
     with pytest.raises(InputError, match=r"it holds: deeper/all\.zip"):
@@ -287,7 +296,7 @@ def test_a_whole_table_passes_the_check_and_a_reordered_or_changed_one_is_warned
     rows = whole_table(shared)
     result = run("data", "wos", write_text(tmp_path / "Data.txt", rows), "--out", tmp_path / "out", "--check")
     assert result.exit_code == 0, result.output
-    assert "Every count is that of the paper." in result.stdout
+    assert result.stdout.endswith("Every count is that of the paper.\n")
     assert "141 labels, 7 > 134 by level" in result.stdout
     assert [line.split(" in ")[0] for line in result.stderr.splitlines()] == [
         f"note: Electrical generator is {ANALOG}",
@@ -298,6 +307,7 @@ def test_a_whole_table_passes_the_check_and_a_reordered_or_changed_one_is_warned
     result = run("data", "wos", write_text(tmp_path / "Data.txt", by_domain), "--out", tmp_path / "sorted", "--check")
     assert result.exit_code == 0  # for the order is known at second hand
     assert "warning: the labels do not first come in the order of the published taxonomy" in result.stderr
+    assert result.stdout.endswith("But there are warnings, which are of what no count tells.\n")
 
     other = [*rows[:-1], rows[0]]  # a row lost, and one twice
     found = wos(write_text(tmp_path / "Data.txt", other))

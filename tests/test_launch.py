@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from hitin.training.interrupts import Interrupts
 from hitin.training.loop import CHECKPOINT
 from tests.conftest import REPOSITORY, Run
 from tests.training_harness import saved_weights
+from tests.waiting import until
 
 TICKETS = REPOSITORY / "examples" / "tickets"
 TRAIN = ["train", str(TICKETS / "taxonomy.tsv"), str(TICKETS / "train.jsonl"), "--encoder", "bag", "--device", "cpu"]
@@ -49,13 +50,6 @@ def free_port() -> str:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return str(free.getsockname()[1])
-
-
-def until(is_so: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def all_gone(processes: list[int]) -> bool:
@@ -201,7 +195,7 @@ def training(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path, list
     """A long training by two processes, which has saved its state: the command, its model's folder, the processes."""
     process = start(*TRAIN, *LONG, "--out", tmp_path / "model", "--launch", 2)
     state = tmp_path / "model" / TRAINING / CHECKPOINT
-    until(lambda: state.is_file() or process.poll() is not None)
+    until(lambda: state.is_file() or process.poll() is not None, 120)
     workers = children(process.pid)
     assert len(workers) == 2
     yield process, tmp_path / "model", workers
@@ -344,7 +338,7 @@ def test_machines_need_not_share_a_disk(tmp_path: Path) -> None:
 def test_a_state_is_sent_to_machines_that_have_it_not(tmp_path: Path) -> None:
     state = tmp_path / "machine-0" / "model" / TRAINING / CHECKPOINT
     before = machines(tmp_path, *LONG, is_fixed=True)
-    until(state.is_file)
+    until(state.is_file, 120)
     before[1].terminate()  # one machine is enough to stop all
     outcomes = [ended(each) for each in before]
     assert "stopped; the state is saved" in outcomes[0][2]

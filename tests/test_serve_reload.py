@@ -4,8 +4,7 @@ import json
 import shutil
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from hitin.errors import InputError
 from hitin.serve.models import Loading, Models, ServedModel, named
 from tests.conftest import Run
 from tests.serving import LATE, Served, copied, serving, train_tickets
+from tests.waiting import until
 
 Answer = tuple[int, str]
 
@@ -168,13 +168,6 @@ def kind_of(text: str) -> tuple[object, ...]:
     answer = json.loads(text)
     probabilities = answer["documents"][2]["probabilities"]
     return (answer["decisions"]["words"], *(round(each, 4) for each in probabilities))
-
-
-def until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_stream_of_requests_sees_the_old_model_or_the_new_one(

@@ -1,8 +1,10 @@
 """Tokens kept on disk: the same numbers whatever is kept, damaged or full; and no more than is wanted."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +29,7 @@ from hitin.token_cache import Judged, TokenCache, key_of, tidy, usual_folder
 from hitin.tokens import Ragged, word_tokenizer
 from hitin.watcher import Watcher
 from tests.training_harness import classifier, documents, weights
+from tests.waiting import until
 
 TEXTS = ["a cat and a dog", "", "the dog \ud800 barks", "日本語"] * 3
 MONTH = 30 * 24 * 3600
@@ -82,8 +85,7 @@ def test_of_those_that_want_the_same_judgement_at_once_one_works_it_out(tmp_path
 
     def find() -> Judged:
         asked.append(1)
-        while sum(bool(watcher.notes) for watcher in watchers) < 2:  # until both others wait
-            time.sleep(0.01)
+        until(lambda: sum(bool(watcher.notes) for watcher in watchers) == 2)  # both others wait
         return JUDGED
 
     with ThreadPoolExecutor(3) as pool:
@@ -98,6 +100,7 @@ def test_of_those_that_want_the_same_judgement_at_once_one_works_it_out(tmp_path
         "waiting",
     ]
     assert judged(TokenCache(tmp_path), find)[1].tolist() == JUDGED[1].tolist()
+    assert [path.suffix for path in tmp_path.iterdir()] == [".safetensors"]  # nothing of the turns
 
 
 @pytest.mark.usefixtures("small")
@@ -111,15 +114,14 @@ def test_where_nothing_can_be_kept_those_who_waited_work_it_out_together(
         def find() -> Judged:
             if watcher.notes:
                 both.wait()  # of two that took turns, the first would wait in vain
-            while sum(bool(each.notes) for each in watchers) < 2:
-                time.sleep(0.01)
+            until(lambda: sum(bool(each.notes) for each in watchers) == 2)
             return JUDGED
 
         return judged(TokenCache(tmp_path, watcher), find)
 
     with ThreadPoolExecutor(3) as pool:
         assert all(found is JUDGED for found in pool.map(judge, watchers))
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.usefixtures("small")
@@ -141,6 +143,21 @@ def test_who_stopped_is_not_waited_for_without_end_nor_by_others(
 def test_a_judgement_is_worked_out_where_none_can_wait_for_it(tmp_path: Path) -> None:
     (tmp_path / "turns").write_text("in the way")
     assert judged(TokenCache(tmp_path), lambda: JUDGED) is JUDGED
+
+
+@pytest.mark.usefixtures("small")
+def test_a_judgement_is_worked_out_where_turns_are_closed_to_the_user() -> None:
+    folder = Path(tempfile.mkdtemp())  # where another user comes, too
+    folder.chmod(0o777)
+    (folder / "turns").mkdir(mode=0)
+    was = os.geteuid()
+    try:
+        if was == 0:  # whom nothing is closed to
+            os.seteuid(65534)
+        assert judged(TokenCache(folder), lambda: JUDGED)[1].tolist() == JUDGED[1].tolist()
+    finally:
+        os.seteuid(was)
+        shutil.rmtree(folder)
 
 
 # What is kept.

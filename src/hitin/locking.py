@@ -2,13 +2,14 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO
 
 from hitin.errors import InputError
+from hitin.files import is_there
 from hitin.writing import unwritable
 
 LOCK = ".lock"
@@ -34,7 +35,7 @@ def locked_for_now(folder: Path, doing: str, *, patience: float = 0.0) -> Iterat
     if folder.resolve() in _MINE.get():
         yield
         return
-    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    made = [each for each in (folder, *folder.parents) if not is_there(each)]
     try:
         with locked(folder, doing, patience=patience):
             before = _MINE.set(_MINE.get() | {folder.resolve()})
@@ -45,9 +46,14 @@ def locked_for_now(folder: Path, doing: str, *, patience: float = 0.0) -> Iterat
                 with suppress(OSError):
                     (folder / LOCK).unlink()
     finally:
-        with suppress(OSError):  # the first that is not empty ends it
-            for each in made:
-                each.rmdir()
+        remove_empty(made)
+
+
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove them up to the first that is not empty."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
 
 
 def is_lock(path: Path) -> bool:

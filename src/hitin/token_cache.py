@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hitin.errors import InputError
-from hitin.locking import locked_for_now
+from hitin.locking import locked_for_now, remove_empty
 from hitin.model import Advance
 from hitin.tensor_files import load_tensors, save_tensors
 from hitin.tokens import Ragged
@@ -129,6 +129,7 @@ class TokenCache:
         with contextlib.ExitStack() as stack:
             if path is not None and self.writes and not path.is_file():
                 turn = path.parent / _TURNS / path.stem
+                stack.callback(remove_empty, (turn, turn.parent))  # made once more by those who wait
                 try:
                     stack.enter_context(locked_for_now(turn, _JUDGING))
                 except InputError as error:  # also of a folder that takes no lock

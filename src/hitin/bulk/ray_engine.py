@@ -5,7 +5,9 @@ import json
 import logging
 import os
 import secrets
+import signal
 import socket
+import threading
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -209,7 +211,7 @@ def _running(ray: Any, cluster: Cluster) -> Iterator[None]:
     for name, value in (_QUIET if cluster.address else _QUIET | _own_token()).items():
         os.environ.setdefault(name, value)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    with _own_options(cluster) as own:
+    with _own_options(cluster) as own, _kills_as_before():
         try:
             with _no_standard_error():  # on which its C++ tells that it will tell no more
                 ray.init(address=cluster.address or "local", **quiet, **own)
@@ -219,6 +221,17 @@ def _running(ray: Any, cluster: Cluster) -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
+
+
+@contextmanager
+def _kills_as_before() -> Iterator[None]:
+    """Ray treats a polite kill in its own way, also when it has ended or could not begin."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():  # where Ray sets it
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -104,6 +104,7 @@ def wos(
         written,
         paper="wos" if check else None,
         further=compare_with_wos(found),
+        is_doubtful=bool(found.warnings),
         notes=(*found.notes, *found.warnings),
         as_json=as_json,
     )
@@ -255,6 +256,7 @@ def report(
     paper: "PaperSet | None" = None,
     further: "tuple[Comparison, ...]" = (),
     notes: Iterable[str] = (),
+    is_doubtful: bool = False,
     as_json: bool = False,
 ) -> None:
     """Say what was written; and whether it is what the paper describes, by the exit code too, where it is named.
@@ -271,6 +273,6 @@ def report(
     else:
         typer.echo(show_files(title, files))
         if paper:
-            typer.echo(f"\n{show_comparison(paper, rows)}")
+            typer.echo(f"\n{show_comparison(paper, rows, is_doubtful=is_doubtful)}")
     if not all(row.agrees for row in rows):
         raise typer.Exit(DIFFERS)

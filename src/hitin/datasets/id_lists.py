@@ -16,9 +16,10 @@ _ENTRY = re.compile(rf"(?:^|/){_WHEN}(?P<number>\d{{1,9}})(?:\.xml)?$", re.IGNOR
 
 
 class Listed(NamedTuple):
-    """An article of a list: its split, the month or the year where the list has a path, and what it is called there."""
+    """An article: the splits whose lists have it, the month or year where it has a path, what it is called there."""
 
-    split: Split
+    splits: tuple[Split, ...]
+    """As often as it is listed: published lists share some articles."""
     when: str | None
     """Such as `1987/01` or `1987`."""
     name: str
@@ -46,14 +47,8 @@ def read_lists(folder: Path | None) -> dict[int, Listed]:
                 )
             for line, entry in entries:
                 number, one = _listed(entry, split, source, line)
-                known = articles.setdefault(number, one)
-                if known is not one:
-                    raise source.error(
-                        f"the article {shown(entry)} is listed twice, for {known.split} and for {split}",
-                        kind="bad-record",
-                        line=line,
-                        remedy="Each article is in one list, once.",
-                    )
+                known = articles.get(number)
+                articles[number] = known._replace(splits=(*known.splits, split)) if known else one
     return articles
 
 
@@ -103,4 +98,4 @@ def _listed(entry: str, split: Split, source: Source, line: int | None) -> tuple
             line=line,
             remedy="An article is a path or a file's name, such as 1987/01/25/0008401.xml.",
         )
-    return int(found["number"]), Listed(split, found["when"], entry)
+    return int(found["number"]), Listed((split,), found["when"], entry)

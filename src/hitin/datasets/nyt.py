@@ -71,11 +71,12 @@ def write_nyt(
     check_folder_of_data(out)
     months = find_months(Path(source))
     wanted = read_lists(None if ids is None else Path(ids))
+    _tell_repeated(wanted, note)
     known = None if labels is None else read_labels(Path(labels), note)
     articles: Iterable[Article] = read_articles(months, wanted, advance)
     if known is None:
         articles = list(articles)
-        known = frequent_labels(article.labels for article in articles if wanted[article.number].split == "train")
+        known = frequent_labels(article.labels for article in articles if "train" in wanted[article.number].splits)
         if not known:
             raise _unlabelled(str(ids), "Are the lists those of this archive?")
         note(
@@ -164,16 +165,27 @@ def _documents(
     for article in articles:
         labels = tuple(label for label in article.labels if label in closed)
         without += not labels
-        split = wanted[article.number].split
-        if split == "train":
+        splits = wanted[article.number].splits
+        if "train" in splits:
             unmet.difference_update(labels)
-        yield split, Document(article.text, labels, f"{article.number:07}")
+        yield from ((split, Document(article.text, labels, f"{article.number:07}")) for split in splits)
     if unmet:
         note(
             f"labels that no training article has: {len(unmet):,} ({listed(sorted(unmet), 5)}). Are they spelt rightly?"
         )
     if without:
         note(f"articles without any of the labels, which are written without: {without:,}")
+
+
+def _tell_repeated(wanted: Mapping[int, Listed], note: Note) -> None:
+    repeated = [one for one in wanted.values() if len(one.splits) > 1]
+    if repeated:
+        first = repeated[0]
+        unseen = [one for one in repeated if "test" in one.splits and {*one.splits} != {"test"}]
+        note(
+            f"articles that are listed more than once, and written as often: {len(repeated):,} (first {first.name}, "
+            f"for {' and '.join(first.splits)}). Of those in the test list, {len(unseen):,} are not unseen"
+        )
 
 
 def _some_labelled(documents: Iterable[tuple[Split, Document]], file: str) -> Iterator[tuple[Split, Document]]:

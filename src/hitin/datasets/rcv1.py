@@ -55,6 +55,8 @@ def write_rcv1(
     given = read_topics(found.topics, taxonomy) if found.topics else None
     listed_stories = read_list(found.training, note)
     splits = split_stories(listed_stories[:TRAINING_STORIES])
+    if "train" not in splits.values():
+        raise _bad_numbers(found.training, "too few stories: all of them would be held for validation")
     if given is not None and len(given) != ALL_STORIES:
         note(f"{found.topics}: topics of {len(given):,} stories, where RCV1-v2 has {ALL_STORIES:,}: a part of them?")
     stories = xml_stories(found.days, advance) if found.days else token_stories(found.tokens, advance)
@@ -205,13 +207,13 @@ class _Selection:
         for file, named in ((self.found.topics, self.given or ()), (self.found.training, self.listed)):
             if wanted := sorted(set(named) - seen):
                 unread = self.found.unread
-                beside = f"{unread} was not read, for there are unpacked days: unpack it again. " if unread else ""
+                beside = unread and f"{unread} was not read, for days lie beside it: unpack it, if stories are in it. "
                 raise InputError(
                     f"stories that it names and that are not there: {len(wanted):,} ({_few(wanted)})",
                     kind="missing-documents",
                     file=str(file),
-                    remedy=f"{beside}Is the download whole? The two discs have 365 zips; there are five token files. "
-                    "If it is, this file is of another collection.",
+                    remedy=f"{beside or ''}Is the download whole? The two discs have 365 zips; there are five token "
+                    "files. If it is, this file is of another collection.",
                 )
 
     def _remark(self, left_out: int, first_of_test: int | None) -> None:

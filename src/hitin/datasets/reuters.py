@@ -43,11 +43,20 @@ class Story(NamedTuple):
 
 def xml_stories(days: Sequence[Path], advance: FileProgress | None = None) -> Iterator[Story]:
     """The stories of zips and of folders, day by day, those of a day by their numbers; of an archive as they come."""
+    is_empty = True
     for done, day in enumerate(days):
         if advance:
             advance("stories", done, len(days))
         for data, file in _files_of(day):
+            is_empty = False
             yield _story(data, file)
+    if is_empty and days and WHOLE.fullmatch(days[0].name):  # others are named with all that are missing
+        raise InputError(
+            "there is no story (such as 2286newsML.xml) in this archive",
+            kind="missing-documents",
+            file=str(days[0]),
+            remedy="Unpack it; the zips of days that may be in it can stay as they are.",
+        )
 
 
 def token_stories(files: Sequence[Path], advance: FileProgress | None = None) -> Iterator[Story]:
@@ -112,17 +121,8 @@ def _files_of(day: Path) -> Iterator[tuple[bytes, str]]:
 
 def _in_one(archive: Path) -> Iterator[tuple[bytes, str]]:
     """Of an archive of all days; one in which the days are zips is not unpacked twice."""
-    is_empty = True
     for _, data, place in packed_files(archive, lambda name: bool(STORY.fullmatch(name))):
-        is_empty = False
         yield data, place
-    if is_empty:
-        raise InputError(
-            "there is no story (such as 2286newsML.xml) in this archive",
-            kind="missing-documents",
-            file=str(archive),
-            remedy="Unpack it; the zips of days that may be in it can stay as they are.",
-        )
 
 
 def _loose(day: Path) -> Iterator[tuple[bytes, str]]:

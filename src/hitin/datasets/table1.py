@@ -59,8 +59,11 @@ def compare_with_paper(name: PaperSet, files: DataFiles) -> tuple[Comparison, ..
     )
 
 
-def show_comparison(name: PaperSet, rows: tuple[Comparison, ...]) -> str:
-    """The counts in columns, each with a yes or no, and a last line that sums it up."""
+def show_comparison(name: PaperSet, rows: tuple[Comparison, ...], *, is_doubtful: bool = False) -> str:
+    """The counts in columns, each with a yes or no, and a last line that sums it up.
+
+    Counts do not see everything: `is_doubtful` where there were warnings besides.
+    """
     table = [(f"Table 1, {TABLE_1[name].title}", "paper", "found", "the same")]
     table += [(row.what, row.paper, row.found, "yes" if row.agrees else "NO") for row in rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -69,4 +72,5 @@ def show_comparison(name: PaperSet, rows: tuple[Comparison, ...]) -> str:
     ]
     differ = [row.what for row in rows if not row.agrees]
     said = f"Not what the paper describes: {', '.join(differ)}." if differ else "Every count is that of the paper."
+    said += " But there are warnings, which are of what no count tells." if is_doubtful and not differ else ""
     return "\n".join([*lines, said])

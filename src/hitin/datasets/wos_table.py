@@ -6,7 +6,7 @@ import tempfile
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -225,10 +225,8 @@ def _taken_out(packed: Path, folder: Path) -> Path:
         with zipfile.ZipFile(packed) as archive:
             names = _names_in(archive)
             found = packed if _WORKBOOK in names else _table_in(archive, folder)
-            zips = [name for name in names if name.lower().endswith(".zip")]
-            for name in zips if found is None else []:
-                with zipfile.ZipFile(_laid_out(archive, name, folder)) as inner:
-                    found = found or _table_in(inner, folder)
+            if found is None:
+                found = _table_within(archive, [name for name in names if name.lower().endswith(".zip")], folder)
     except _UNREADABLE as error:
         raise _damaged("the zip is damaged or cut short", error) from error
     if found is None:
@@ -238,6 +236,21 @@ def _taken_out(packed: Path, folder: Path) -> Path:
             remedy="Unpack it, and give the folder.",
         )
     return found
+
+
+def _table_within(archive: zipfile.ZipFile, zips: Iterable[str], folder: Path) -> Path | None:
+    """The table of the first zip within a zip that has it. Others may be damaged, unless none has."""
+    damage: Exception | None = None
+    for name in zips:
+        try:
+            with zipfile.ZipFile(_laid_out(archive, name, folder)) as inner:
+                if found := _table_in(inner, folder):
+                    return found
+        except _UNREADABLE as error:
+            damage = damage or error
+    if damage:
+        raise damage
+    return None
 
 
 def _names_in(archive: zipfile.ZipFile) -> list[str]:

@@ -29,8 +29,8 @@ class TransformerSettings:
     SIGHTS: ClassVar[tuple[Sight, ...]] = ("document", "tokens", "embedding")
     encoder: str = "bert-base-uncased"
     """The name of a model of the hub, or a folder that holds one."""
-    text_pooling: TextPooling = "cls"
-    """The document's vector: that of the first token (the paper), the mean of all, or the pooler's output."""
+    text_pooling: TextPooling = "mean"
+    """The document's vector: the mean of all tokens', that of the first (the paper), or the pooler's output."""
     max_length: int = 512
     """Tokens of a document, the first and last among them; what comes after is cut off."""
     freeze: bool = False
