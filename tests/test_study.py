@@ -127,7 +127,9 @@ def test_trees_in_the_page_of_the_study_have_the_entropy_that_is_said(studies: s
 
 
 def test_label_trees_that_are_kept_are_those_of_the_sets(shared: Path) -> None:
-    for kept in (REPOSITORY / "benchmarks" / "results" / "studies").rglob("*.taxonomy.tsv"):
+    found = [*(REPOSITORY / "benchmarks" / "results" / "studies").rglob("*.taxonomy.tsv")]
+    assert found
+    for kept in found:
         assert kept.read_bytes() == (shared / kept.name.removesuffix(".taxonomy.tsv") / "taxonomy.tsv").read_bytes()
 
 
