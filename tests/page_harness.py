@@ -81,9 +81,10 @@ def classify(page: "Page", text: str) -> None:
     wait_for_answer(page)
 
 
-def wait_for_answer(page: "Page") -> None:
-    """Until what was asked last is shown."""
-    until(page, "document.querySelector('#told').textContent.includes('answered')")
+def wait_for_answer(page: "Page", *, to: str = "") -> None:
+    """Until what was asked last is shown; of a text that is typed, the answer to all of it."""
+    told = f"{len(to)} characters, answered" if to else "answered"
+    until(page, f"document.querySelector('#told').textContent.includes('{told}')")
 
 
 def choose(page: "Page", field: str, value: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hitin import InputError
-from hitin.locking import locked, locked_for_now
+from hitin.locking import locked, locked_for_now, remove_empty
 
 TIMES = 300
 ADDS = """
@@ -33,6 +33,14 @@ def test_nothing_stays_of_a_lock_for_now_nor_of_folders_made_for_it(tmp_path: Pa
     with locked_for_now(tmp_path / "one" / "two", "testing"):
         assert (tmp_path / "one" / "two").is_dir()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_another_has_removed_already_does_not_keep_those_around_it(tmp_path: Path) -> None:
+    (tmp_path / "one" / "two").mkdir(parents=True)
+    (tmp_path / "one" / "file").touch()
+    remove_empty([tmp_path / "one" / "two" / "three", tmp_path / "one" / "two", tmp_path / "one"])
+    assert [*tmp_path.iterdir()] == [tmp_path / "one"]
+    assert [*(tmp_path / "one").iterdir()] == [tmp_path / "one" / "file"]
 
 
 @pytest.mark.parametrize("folder", ["/proc/folder", "file/folder", "file"])

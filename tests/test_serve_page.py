@@ -70,7 +70,7 @@ def test_a_typed_text_lights_up_the_path_that_is_predicted_with_the_score_of_eve
     opened(page, site)
     with page.expect_response("**/v1/predict"):
         page.type("#text", LATE)  # nothing else: it is sent when the typing pauses
-    page.wait_for_selector(".row.lit")
+    wait_for_answer(page, to=LATE)
     assert lit(page) == given_offline(offline, LATE) >= {"Delivery", "Late"}
     probabilities = dict(zip(offline.classes_, offline.predict_proba([LATE])[0], strict=True))
     assert all(abs(share_of(row["share"]) - probabilities[row["name"]]) < 0.006 for row in rows(page))
@@ -327,7 +327,7 @@ def test_everything_is_done_with_the_keyboard_alone(page: "Page", site: Served) 
         assert len(seen) < 20
         if seen[-1] == "text":
             page.keyboard.type(LATE)
-            page.wait_for_selector(".row.lit")
+            wait_for_answer(page, to=LATE)
     order = ["model", "choose", "text", "explain", "policy", "slider", "query", "fold"]
     assert [name for name in seen if name in order] == order
     page.focus("#fold")

@@ -1,12 +1,14 @@
 """A model that changes in its folder is served anew, and no request is lost meanwhile."""
 
 import json
+import re
 import shutil
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -170,6 +172,12 @@ def kind_of(text: str) -> tuple[object, ...]:
     return (answer["decisions"]["words"], *(round(each, 4) for each in probabilities))
 
 
+def told_of(served: Served) -> dict[str, Any]:
+    """What the server says of its only model."""
+    [told] = served.get("/v1/models").json()["models"]
+    return dict(told)
+
+
 def test_a_stream_of_requests_sees_the_old_model_or_the_new_one(
     model: Path, other: Path, tmp_path: Path, run: Run
 ) -> None:
@@ -178,13 +186,13 @@ def test_a_stream_of_requests_sees_the_old_model_or_the_new_one(
         HierarchicalTextClassifier.load(other, device="cpu").save(model)  # file by file, the list of them last
         served.wait_for("model loaded anew")
         assert run("tune", model, "--policy", "top-down", "--thresholds", "one").exit_code == 0
-        served.wait_for("model loaded anew", 2)
+        until(lambda: told_of(served)["decisions"]["policy"] == "top-down")  # by the first look, or one more
         seen = len(found)
         until(lambda: len(found) > seen + 10)
-        (told,) = served.get("/v1/models").json()["models"]
-        assert (told["method"], told["decisions"]["policy"], told["problem"]) == ("flat", "top-down", None)
+        assert (told_of(served)["method"], told_of(served)["problem"]) == ("flat", None)
         metrics = served.get("/metrics").text
-        assert 'hitin_model_reloads_total{model="tickets",outcome="loaded"} 2.0' in metrics
+        [loaded] = re.findall(r'hitin_model_reloads_total\{model="tickets",outcome="loaded"\} (\S+)', metrics)
+        assert float(loaded) >= 2
     assert {status for status, _ in found} == {200}
     assert len({kind_of(text) for _, text in found}) == 3, "of the first model, the second, and the second tuned"
     final = json.loads(found[-1][1])

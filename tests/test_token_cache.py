@@ -146,7 +146,8 @@ def test_a_judgement_is_worked_out_where_none_can_wait_for_it(tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("small")
-def test_a_judgement_is_worked_out_where_turns_are_closed_to_the_user() -> None:
+def test_a_judgement_is_worked_out_where_turns_are_closed_to_the_user(tmp_path: Path) -> None:
+    judged(TokenCache(tmp_path), lambda: JUDGED)  # with all that it imports, which another user may not read
     folder = Path(tempfile.mkdtemp())  # where another user comes, too
     folder.chmod(0o777)
     (folder / "turns").mkdir(mode=0)

@@ -50,10 +50,14 @@ def locked_for_now(folder: Path, doing: str, *, patience: float = 0.0) -> Iterat
 
 
 def remove_empty(folders: Iterable[Path]) -> None:
-    """Remove them up to the first that is not empty."""
-    with suppress(OSError):
-        for folder in folders:
+    """Remove them up to the first that is not empty, where others may remove them, too."""
+    for folder in folders:
+        try:
             folder.rmdir()
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return
 
 
 def is_lock(path: Path) -> bool:

@@ -6,7 +6,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 from hitin import __version__
 from hitin.damage import damaged
 from hitin.errors import InputError, shown
+from hitin.locking import remove_empty
 from hitin.model_folder import (
     CARD,
     DECISIONS,
@@ -141,7 +142,7 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         for left in (part, old):
             shutil.rmtree(left, ignore_errors=True)
         if not is_done:
-            _remove_empty(made)
+            remove_empty(made)
 
 
 def _remove_leftovers(parent: Path) -> None:
@@ -149,12 +150,3 @@ def _remove_leftovers(parent: Path) -> None:
     for path in parent.iterdir():
         if _LEFTOVERS.fullmatch(path.name) and path.is_dir() and time.time() - path.stat().st_mtime > LEFT_BEHIND:
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _remove_empty(folders: Iterable[Path]) -> None:
-    """From the innermost outwards, as far as they are empty."""
-    for each in folders:
-        try:
-            each.rmdir()
-        except OSError:
-            return
