@@ -134,6 +134,7 @@ def test_label_trees_that_are_kept_are_those_of_the_sets(shared: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_intervals_and_pictures_of_the_study_are_those_of_its_results(studies: study.Studies) -> None:
     page = PAGE.read_text()
     found = study.refreshed(page, study.Studies(studies.folder), ["against", *study.PICTURES])
