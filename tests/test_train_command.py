@@ -131,6 +131,19 @@ def test_words_begin_with_the_vectors_of_a_file(run: Run, write: Write, tmp_path
         assert found[model.tokenizer.token_to_id(word)].tolist() == pytest.approx(vector, abs=1e-4)
 
 
+def test_documents_that_are_longer_than_what_is_read_of_them_are_told(run: Run, write: Write, tmp_path: Path) -> None:
+    taxonomy = write("t.tsv", TAXONOMY)
+    lengths = (2, 3, 4, 5)
+    lines = [json.dumps({"text": "offside " * length, "label": "Sport > Football"}) + "\n" for length in lengths]
+    train = ("train", taxonomy, write("d.jsonl", "".join(lines)), "--val", write("v.jsonl", lines[0]), *TINY)
+    cut = run(*train, "--out", tmp_path / "cut", "--epochs", 1, "--set=max_length=4")
+    assert "2 of 4 training documents (50%) reach max_length, 4 tokens: what comes after is not read" in cut.stderr
+    whole = run(*train, "--out", tmp_path / "whole", "--epochs", 1, "--set=max_length=6")
+    assert (whole.exit_code, "max_length" in whole.stderr) == (0, False), whole.output
+    bag = run(*train, "--out", tmp_path / "bag", "--epochs", 1, "--encoder=bag", "--set=max_length=4")
+    assert "max_length" not in bag.stderr
+
+
 def test_unknown_labels_are_errors_with_file_line_and_nearest_spelling(run: Run, write: Write, tmp_path: Path) -> None:
     taxonomy, train = write("taxonomy.tsv", TAXONOMY), write("train.jsonl", GOOD)
     bad = write("bad.jsonl", GOOD + '{"text": "x", "label": "Foot ball"}\n')

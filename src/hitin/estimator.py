@@ -1,6 +1,5 @@
 """`HierarchicalTextClassifier`: documents and a taxonomy in, consistent labels out."""
 
-import inspect
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +46,8 @@ from hitin.model_folder import (
 )
 from hitin.model_kinds import kind_of
 from hitin.model_place import check_place, training_in
-from hitin.settings import Run, all_options
+from hitin.parameters import Parameters
+from hitin.settings import Run
 from hitin.taxonomy import Taxonomy
 from hitin.training.agreement import check_same_task
 from hitin.training.loop import finish
@@ -67,7 +67,7 @@ class ScoredTexts(NamedTuple):
     stopped: NDArray[np.bool_]
 
 
-class HierarchicalTextClassifier:
+class HierarchicalTextClassifier(Parameters):
     """A classifier of texts into the labels of a taxonomy.
 
     `taxonomy` is a `Taxonomy` or the file of one; `method` one of `hitin.methods`; `encoder` is `textrcnn`, `bag`,
@@ -78,72 +78,6 @@ class HierarchicalTextClassifier:
     What it learns ends in an underscore: `classes_` (the labels, in the order of the columns of `predict_proba`),
     `model_`, `decisions_`, `history_` (what each epoch came to), `sizes_` (how many documents there were).
     """
-
-    def __init__(
-        self,
-        taxonomy: Taxonomy | str | Path | None = None,
-        *,
-        method: str | None = None,
-        encoder: str | None = None,
-        preset: str | Path | None = None,
-        device: str = "auto",
-        **options: object,
-    ) -> None:
-        self.taxonomy = taxonomy
-        self.method = method
-        self.encoder = encoder
-        self.preset = preset
-        self.device = device
-        self._options = dict(options)
-
-    def __getattr__(self, name: str) -> Any:
-        """A setting that was given."""
-        options = self.__dict__.get("_options", {})
-        if name not in options:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return options[name]
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name in all_options() and name not in _parameters(type(self)):
-            self._options = self._options | {name: value}
-        else:
-            super().__setattr__(name, value)
-
-    def __repr__(self) -> str:
-        params = self.get_params()
-        given = [f"{name}={value!r}" for name, value in params.items() if value is not None]
-        return f"{type(self).__name__}({', '.join(given)})"
-
-    # What scikit-learn asks of an estimator.
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """What it was made with."""
-        return {name: getattr(self, name) for name in _parameters(type(self))} | self._options
-
-    def set_params(self, **params: Any) -> Self:
-        """Change what it was made with."""
-        for name, value in params.items():
-            if name in _parameters(type(self)):
-                setattr(self, name, value)
-            else:
-                self._options = self._options | {name: value}  # a copy of the classifier has the same until then
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type=None,  # labels are sets of names, which scikit-learn's classifiers do not know
-            target_tags=TargetTags(required=True, multi_output=True),
-            input_tags=InputTags(one_d_array=True, two_d_array=False, string=True),
-        )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
-
-    def score(self, texts: Iterable[str], labels: Iterable[Labels]) -> float:
-        """Micro-F1."""
-        return self.evaluate(texts, labels).micro_f1
 
     # Training.
 
@@ -316,6 +250,10 @@ class HierarchicalTextClassifier:
         self._fitted()
         return evaluation.evaluate(self, ((Document(text), ids) for text, ids in pairs)).scores
 
+    def score(self, texts: Iterable[str], labels: Iterable[Labels]) -> float:
+        """Micro-F1, as scikit-learn asks for one number."""
+        return self.evaluate(texts, labels).micro_f1
+
     def tune(self, texts: Iterable[str], labels: Iterable[Labels], **options: Any) -> Tuned:
         """Choose the policy, thresholds and calibration anew on these documents, which should be no training ones.
 
@@ -420,14 +358,6 @@ class HierarchicalTextClassifier:
                 "of names, or Taxonomy.from_paths of lists of names.",
             )
         return self.taxonomy if isinstance(self.taxonomy, Taxonomy) else Taxonomy.read(self.taxonomy)
-
-
-def _parameters(kind: type) -> tuple[str, ...]:
-    """What a classifier is made with by name, also one that someone derived."""
-    made = (vars(each)["__init__"] for each in kind.__mro__[:-1] if "__init__" in vars(each))
-    found = (inspect.signature(each).parameters.values() for each in made)
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return tuple(dict.fromkeys(each.name for some in found for each in list(some)[1:] if each.kind in named))
 
 
 def _tell_unheeded(settings: DecisionSettings, watcher: Watcher | None) -> None:

@@ -26,6 +26,7 @@ from hitin.encoders import (
     read_tokenizer,
     restore_encoder,
 )
+from hitin.encoders.bag import BagSettings
 from hitin.encoders.tfidf import TfidfSettings
 from hitin.encoders.transformer import TransformerSettings, need_transformers
 from hitin.encoders.vectors import Coverage
@@ -115,6 +116,8 @@ class NeuralModel(Model):
         if model.coverage is not None:
             watcher.note(str(model.coverage))
         learnt = model.examples(*given, cache)
+        if told := _cut_told(run, learnt.tokens):
+            watcher.note(told)
         if run.loss.linear_teacher and len(given.texts) > 1 and not learnt.in_pairs:
             learnt = learnt.judged(judgements(taxonomy, given, run.loss.linear_teacher, cache, watcher))
         with shortage_told(run, folder / CHECKPOINT):
@@ -206,6 +209,14 @@ def _restored_network(
     network = Network(encoder, method)
     network.fill(tensors)
     return network.eval()
+
+
+def _cut_told(run: Run, tokens: Ragged) -> str:
+    """Of how many documents the end is perhaps not read; nothing where there is none, or numbers are no tokens."""
+    most = _encoder_settings(run).max_length
+    count = 0 if isinstance(run.encoder, BagSettings) else int((tokens.lengths >= most).sum())
+    share = f"{count:,} of {len(tokens):,} training documents ({count / max(1, len(tokens)):.0%})"
+    return f"{share} reach max_length, {most:,} tokens: what comes after is not read" if count else ""
 
 
 def _module(run: Run) -> type[Method]:
