@@ -20,7 +20,7 @@ from typer.models import OptionInfo
 from hitin import Taxonomy, cli, kills
 from hitin.doctor.problems import KINDS
 from hitin.errors import counted
-from tests.conftest import Run, Write
+from tests.conftest import REPOSITORY, Run, Write
 
 TAXONOMY = "Root\tHealth\tSport\nHealth\tInjury\tDiet\nSport\tFootball\n"
 GOOD = '{"text": "a broken leg", "label": ["Injury"]}\n{"text": "offside", "label": "Sport > Football"}\n'
@@ -309,6 +309,29 @@ def test_help_shows_examples_and_the_version_is_told(run: Run) -> None:
     assert "Exit code" in run("check", "-h").stdout
     assert run("--version").stdout.startswith("hitin 0.")
     assert "check" in run().output
+
+
+def test_commands_to_copy_name_the_program_so_that_a_shell_finds_it(tmp_path: Path) -> None:
+    program = Path(sys.executable).with_name("hitin")
+
+    def told(called: Path | str, folder: Path, path: str) -> str:
+        words = [
+            called,
+            "taxonomy",
+            REPOSITORY / "examples" / "tickets" / "test.csv",
+            "--out",
+            tmp_path / "tree.tsv",
+            "--overwrite",
+        ]
+        done = subprocess.run(
+            words, cwd=folder, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True
+        )
+        return done.stdout.splitlines()[-1].split(" check ")[0].strip()
+
+    elsewhere = str(tmp_path)
+    assert told(program, tmp_path, elsewhere) == str(program)  # Python's environment was not made the shell's
+    assert told(program, program.parent.parent, elsewhere) == "bin/hitin"
+    assert told(program, tmp_path, str(program.parent)) == "hitin"
 
 
 def hitin(*arguments: object) -> list[str]:

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -33,7 +34,16 @@ def warn(messages: Iterable[str]) -> None:
 
 def command(*words: object) -> str:
     """A `hitin` command for people to copy."""
-    return f"hitin {shlex.join(map(str, words))}"
+    return f"{program()} {shlex.join(map(str, words))}"
+
+
+def program() -> str:
+    """What to type for `hitin`: as it was called, where its name alone would not find it, as after `make demo`."""
+    called = Path(sys.argv[0])
+    if called.stem != "hitin" or not called.is_file() or shutil.which("hitin"):
+        return "hitin"
+    here = Path.cwd()
+    return shlex.quote(str(called.relative_to(here) if called.is_relative_to(here) else called))
 
 
 @contextmanager
