@@ -313,25 +313,19 @@ def test_help_shows_examples_and_the_version_is_told(run: Run) -> None:
 
 def test_commands_to_copy_name_the_program_so_that_a_shell_finds_it(tmp_path: Path) -> None:
     program = Path(sys.executable).with_name("hitin")
+    documents = REPOSITORY / "examples" / "tickets" / "test.csv"
 
-    def told(called: Path | str, folder: Path, path: str) -> str:
-        words = [
-            called,
-            "taxonomy",
-            REPOSITORY / "examples" / "tickets" / "test.csv",
-            "--out",
-            tmp_path / "tree.tsv",
-            "--overwrite",
-        ]
+    def told(folder: Path, path: str) -> str:
+        words: list[str | Path] = [program, "taxonomy", documents, "--out", tmp_path / "tree.tsv", "--overwrite"]
         done = subprocess.run(
             words, cwd=folder, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True
         )
         return done.stdout.splitlines()[-1].split(" check ")[0].strip()
 
     elsewhere = str(tmp_path)
-    assert told(program, tmp_path, elsewhere) == str(program)  # Python's environment was not made the shell's
-    assert told(program, program.parent.parent, elsewhere) == "bin/hitin"
-    assert told(program, tmp_path, str(program.parent)) == "hitin"
+    assert told(tmp_path, elsewhere) == str(program)  # Python's environment was not made the shell's
+    assert told(program.parent.parent, elsewhere) == "bin/hitin"
+    assert told(tmp_path, str(program.parent)) == "hitin"
 
 
 def hitin(*arguments: object) -> list[str]:

@@ -34,10 +34,10 @@ def warn(messages: Iterable[str]) -> None:
 
 def command(*words: object) -> str:
     """A `hitin` command for people to copy."""
-    return f"{program()} {shlex.join(map(str, words))}"
+    return f"{_program()} {shlex.join(map(str, words))}"
 
 
-def program() -> str:
+def _program() -> str:
     """What to type for `hitin`: as it was called, where its name alone would not find it, as after `make demo`."""
     called = Path(sys.argv[0])
     if called.stem != "hitin" or not called.is_file() or shutil.which("hitin"):

@@ -338,8 +338,11 @@ class HierarchicalTextClassifier(Parameters):
         options = {name: value for section in model.run.to_dict().values() for name, value in section.items()}
         return cls(model.taxonomy, device=device, **options)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
     def _fitted(self) -> Model:
-        if not hasattr(self, "model_"):
+        if not self.__sklearn_is_fitted__():
             raise InputError(
                 "the classifier has not been trained", kind="not-fitted", remedy="Call fit, or load a model."
             )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hitin.console import say
+from hitin.console import command, say
 from hitin.decisions import Decisions, Policy
 from hitin.errors import InputError
 from hitin.estimator import HierarchicalTextClassifier
@@ -79,13 +79,13 @@ def _check_runtime(folder: Path, runtime: str) -> None:
 def _check_export(model: Path, exported: Path, runtime: str) -> None:
     """The export of a model must be there, and be of what the model is now."""
     now = fingerprint_of(model)
-    command = f"hitin export {model} --to onnx{' --int8' if runtime == SMALL else ''}"
+    again = command("export", model, "--to", "onnx", *(["--int8"] if runtime == SMALL else []))
     if not is_export(exported):
         raise InputError(
             f"the model has not been exported for --runtime {runtime}",
             kind="no-export",
             file=str(exported),
-            remedy=f"Run: {command}",
+            remedy=f"Run: {again}",
         )
     found = read_manifest(exported)
     if found.int8 != (runtime == SMALL):
@@ -93,14 +93,14 @@ def _check_export(model: Path, exported: Path, runtime: str) -> None:
             f"what lies here was exported as {SMALL if found.int8 else PLAIN}, which --runtime {runtime} cannot be",
             kind="bad-option",
             file=str(exported),
-            remedy=f"Run again: {command}",
+            remedy=f"Run again: {again}",
         )
     if found.model != now:
         raise InputError(
             "this was exported from another model: the one in the folder has been trained since",
             kind="stale-export",
             file=str(exported),
-            remedy=f"Run again: {command}",
+            remedy=f"Run again: {again}",
         )
 
 

@@ -214,9 +214,11 @@ def _restored_network(
 def _cut_told(run: Run, tokens: Ragged) -> str:
     """Of how many documents the end is perhaps not read; nothing where there is none, or numbers are no tokens."""
     most = _encoder_settings(run).max_length
-    count = 0 if isinstance(run.encoder, BagSettings) else int((tokens.lengths >= most).sum())
-    share = f"{count:,} of {len(tokens):,} training documents ({count / max(1, len(tokens)):.0%})"
-    return f"{share} reach max_length, {most:,} tokens: what comes after is not read" if count else ""
+    count = int((tokens.lengths >= most).sum())
+    if not count or isinstance(run.encoder, BagSettings):
+        return ""
+    share = f"{count:,} of {len(tokens):,} training documents ({count / len(tokens):.0%})"
+    return f"{share} reach max_length, {most:,} tokens: what comes after is not read"
 
 
 def _module(run: Run) -> type[Method]:

@@ -70,9 +70,6 @@ class Parameters:
             input_tags=InputTags(one_d_array=True, two_d_array=False, string=True),
         )
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
-
 
 def _parameters(kind: type) -> tuple[str, ...]:
     """What a classifier is made with by name, also one that someone derived."""
